@@ -17,7 +17,6 @@ from ranktune.solvers.data.disk.stored import read_queries
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import (
-    Moments,
     check_scaling,
     factors,
     factors_from,
@@ -105,14 +104,11 @@ class LocalBlocks:
     def each(self, function: BlockFunction[P, T], *arguments: P.args, **named: P.kwargs) -> Iterator[T]:
         """Yield function(block, *arguments) of one block after the other."""
         for block in self._blocks:
-            yield self._computed(block, function, *arguments, **named)
-
-    @staticmethod
-    def _computed(block: OpenBlock, function: BlockFunction[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        try:
-            return function(block, *arguments, **named)
-        finally:
-            block.kept.clear()
+            try:
+                found = function(block, *arguments, **named)
+            finally:
+                block.kept.clear()
+            yield found
 
 
 def opened(source: Source) -> Queries:
@@ -138,24 +134,18 @@ def factors_of_blocks(workers: BlockWorkers, scaling: str, n_features: int, *, w
     if scaling == "none":
         return np.ones(n_features)
     if within_queries:
-        return factors_from(joined(workers.map(_query_moments)), scaling)
+        return factors_from(joined(workers.map(_of_queries, query_moments)), scaling)
     about = np.zeros(n_features)
     if scaling == "standard":
-        sums = workers.map(_sums)
+        sums = workers.map(_of_queries, weighted_sums)
         about = np.sum([part for part, _ in sums], axis=0) / sum(weight for _, weight in sums)
-    return factors_from(joined(workers.map(_moments, about)), scaling)
+    return factors_from(joined(workers.map(_of_queries, moments, about)), scaling)
 
 
-def _sums(block: OpenBlock) -> tuple[Floats, float]:
-    return weighted_sums(block.queries)
-
-
-def _moments(block: OpenBlock, about: Floats) -> Moments:
-    return moments(block.queries, about)
-
-
-def _query_moments(block: OpenBlock) -> Moments:
-    return query_moments(block.queries)
+def _of_queries(
+    block: OpenBlock, function: Callable[Concatenate[Queries, P], T], *arguments: P.args, **named: P.kwargs
+) -> T:
+    return function(block.queries, *arguments, **named)
 
 
 @dataclass(frozen=True)

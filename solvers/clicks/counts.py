@@ -99,6 +99,13 @@ def sums(group: Ints, values: Floats, n: int) -> Floats:
     return as_floats(np.bincount(group, values, n))
 
 
+def added(total: Floats, session: Ints, values: Floats, n_sessions: int) -> Floats:
+    """Return total, (..., n), with room for all sessions, after values, (..., n_impressions), were added to theirs."""
+    total = np.pad(total, [(0, 0)] * (total.ndim - 1) + [(0, n_sessions - total.shape[-1])])
+    np.add.at(np.moveaxis(total, -1, 0), session, np.moveaxis(values, -1, 0))
+    return total
+
+
 def places(known: Sequence[str], given: Sequence[str]) -> Ints:
     """Return where each of the given names is among the known ones, -1 where it is not."""
     if given is known:

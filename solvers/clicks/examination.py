@@ -22,6 +22,8 @@ KNOWN, NOT_TOLD, UNKNOWN = "known", "not told apart", "unknown"
 WIDEST = 2.0
 """The largest ratio of the ends of an interval whose value is told apart: it is off by up to 1.4 times."""
 
+CLIP = 10.0
+"""The largest weight of a click."""
 DEGREE = 3
 """Of the polynomial that examination is drawn to."""
 LIMITS = (1e-6, 10.0)

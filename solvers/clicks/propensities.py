@@ -15,6 +15,7 @@ from ranktune.solvers.clicks.examination import Examination
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.core.arrays import Floats, as_ints
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.readers.judgments import small_table
 
 EQUAL = 1e-6
 """Relative difference of propensities that is one of rounding."""
@@ -87,18 +88,6 @@ def given_propensities(given: Mapping[int, float] | str | Path) -> Examination:
     """
     if isinstance(given, Mapping):
         return Examination.given(given)
-    import polars  # takes a moment, which fits do not need
-
-    path = Path(given)
-    try:
-        frame = polars.read_parquet(path) if path.suffix == ".parquet" else polars.read_csv(path)
-        frame = frame.select(
-            polars.col("position").cast(polars.Int64), polars.col("propensity").cast(polars.Float64)
-        ).drop_nulls()
-    except (polars.exceptions.PolarsError, OSError) as error:
-        first = str(error).partition("\n")[0]
-        raise DataError(
-            f"{path}: gives no examination by position ({first}). It is a csv or Parquet file with the columns "
-            "position and propensity."
-        ) from None
-    return Examination.given(dict(frame.iter_rows()))
+    what = "gives no examination by position ({}). It is a csv or Parquet file with the columns position and propensity"
+    frame = small_table(Path(given), {"position": float, "propensity": float}, what)
+    return Examination.given({int(place): value for place, value in frame.drop_nulls().iter_rows()})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -59,6 +59,20 @@ def as_floats(values: ArrayLike) -> Floats:
 def as_ints(values: ArrayLike) -> Ints:
     """Return values as a writable C-ordered int64 array, copied only if needed."""
     return np.require(values, np.int64, ["C", "A", "W", "E"])
+
+
+def as_objects(values: Collection[object]) -> Array:
+    """Return values as they are, each of them one item of a flat array."""
+    return np.fromiter(values, np.object_, len(values))
+
+
+def put_back(values: Array, rows: Ints | None) -> Array:
+    """Return values in the order that they had before rows, (n,), put them in theirs; as they are for None."""
+    if rows is None:
+        return values
+    back = np.empty_like(values)
+    back[rows] = values
+    return back
 
 
 def dense(features: Features) -> Matrix:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias, TypeGuard
 
 import numpy as np
@@ -13,22 +13,20 @@ RandomState: TypeAlias = int | np.random.Generator | None
 """A seed, a generator, or None."""
 
 
-def check_positive(name: str, value: object) -> None:
-    """Raise ParameterError unless value is a finite number above zero."""
-    if not (_is_number(value) and 0.0 < value < np.inf):
-        raise ParameterError(f"{name}={value!r}: it must be a positive number.")
+def _number(rule: str, holds: Callable[[float], bool]) -> Callable[[str, object], None]:
+    """Return the function that raises ParameterError unless the value of a parameter is a number as the rule says."""
+
+    def check(name: str, value: object) -> None:
+        if not (_is_number(value) and holds(value)):
+            raise ParameterError(f"{name}={value!r}: it must be a {rule}.")
+
+    return check
 
 
-def check_not_negative(name: str, value: object) -> None:
-    """Raise ParameterError unless value is a finite number of at least zero."""
-    if not (_is_number(value) and 0.0 <= value < np.inf):
-        raise ParameterError(f"{name}={value!r}: it must be a number of at least 0. Use 0 to do without.")
-
-
-def check_finite(name: str, value: object) -> None:
-    """Raise ParameterError unless value is a finite number."""
-    if not (_is_number(value) and np.isfinite(value)):
-        raise ParameterError(f"{name}={value!r}: it must be a finite number.")
+check_positive = _number("positive number", lambda value: 0.0 < value < np.inf)
+check_not_negative = _number("number of at least 0. Use 0 to do without", lambda value: 0.0 <= value < np.inf)
+check_finite = _number("finite number", lambda value: -np.inf < value < np.inf)
+check_part = _number("share of at least 0 and below 1", lambda value: 0.0 <= value < 1.0)
 
 
 def check_count(name: str, value: object) -> None:
@@ -48,12 +46,6 @@ def check_choice(name: str, value: object, known: Iterable[str]) -> None:
     known = tuple(known)
     if not (isinstance(value, str) and value in known):
         raise ParameterError(f"{name}={value!r} is unknown. {nearest(str(value), known)}")
-
-
-def check_part(name: str, value: object) -> None:
-    """Raise ParameterError unless value is a share that leaves some: at least 0, below 1."""
-    if not (_is_number(value) and 0.0 <= value < 1.0):
-        raise ParameterError(f"{name}={value!r}: it must be a share of at least 0 and below 1.")
 
 
 def check_random_state(value: object, without: str) -> None:

@@ -10,7 +10,6 @@ single precision, the same way (see models.trees.last_below).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -38,13 +37,6 @@ LINEAR = {
 SCALERS = {"StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler"}
 SINGLE_TREES = {"DecisionTreeRegressor", "ExtraTreeRegressor"}
 FORESTS = {"RandomForestRegressor", "ExtraTreesRegressor"}
-
-
-class _Kind(NamedTuple):
-    """The library and the class of an estimator."""
-
-    library: str
-    name: str
 
 
 def is_convertible(estimator: Estimator) -> bool:
@@ -79,24 +71,25 @@ def converted(estimator: Estimator, sample: Queries, origin: Origin) -> Model | 
 def _conversion(estimator: Estimator) -> Callable[[Estimator, Queries, Origin], Model | None] | None:
     if takes_frame(estimator):  # what it learns from is not the features of the model
         return None
-    kind = _kind(estimator)
-    if kind.library == "lightgbm" and kind.name in ("LGBMRanker", "LGBMRegressor"):
+    library, name = _kind(estimator)
+    if library == "lightgbm" and name in ("LGBMRanker", "LGBMRegressor"):
         return _of_lightgbm
-    if kind.library == "xgboost" and kind.name in ("XGBRanker", "XGBRegressor", "XGBRFRegressor"):
+    if library == "xgboost" and name in ("XGBRanker", "XGBRegressor", "XGBRFRegressor"):
         return _of_xgboost
-    if kind.library != "sklearn":
+    if library != "sklearn":
         return None
-    if kind.name == "Pipeline":
+    if name == "Pipeline":
         *scalers, last = (step for _, step in estimator.steps)
         scale = all(_kind(scaler) in {("sklearn", name) for name in SCALERS} for scaler in scalers)
         return _of_linear if scale and _is_linear(last) else None
-    if kind.name in SINGLE_TREES | FORESTS or kind.name == "GradientBoostingRegressor":
+    if name in SINGLE_TREES | FORESTS or name == "GradientBoostingRegressor":
         return _of_trees
     return _of_linear if _is_linear(estimator) else None
 
 
-def _kind(estimator: Estimator) -> _Kind:
-    return _Kind(type(estimator).__module__.partition(".")[0], type(estimator).__name__)
+def _kind(estimator: Estimator) -> tuple[str, str]:
+    """Return the library and the class of an estimator."""
+    return (type(estimator).__module__.partition(".")[0], type(estimator).__name__)
 
 
 def _is_linear(estimator: Estimator) -> bool:
@@ -131,11 +124,12 @@ def _of_xgboost(estimator: Estimator, sample: Queries, origin: Origin) -> Model:
 
 def _of_trees(estimator: Estimator, sample: Queries, origin: Origin) -> Model:
     """Return the trees of scikit-learn, whose values are averaged, or multiplied by the learning rate."""
-    if _kind(estimator).name in SINGLE_TREES:
+    name = _kind(estimator)[1]
+    if name in SINGLE_TREES:
         trees, factor = [estimator], 1.0
     else:
         trees = list(np.ravel(estimator.estimators_))
-        factor = 1.0 / len(trees) if _kind(estimator).name in FORESTS else float(estimator.learning_rate)
+        factor = 1.0 / len(trees) if name in FORESTS else float(estimator.learning_rate)
     copies = joined([_tree(tree.tree_).scaled(factor) for tree in trees]).with_sides_of(features_with_missing(sample))
     return TreeModel(copies, sample.n_features, **origin)
 

@@ -7,10 +7,7 @@ the last step gets them. X is an array, or a data frame where the estimator choo
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
-
+from ranktune.solvers.core.registrations import parameters_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.custom import Estimator, inputs_of
 
@@ -23,7 +20,7 @@ def fitted(estimator: Estimator, queries: Queries) -> Estimator:
         (name, last) = steps[-1]
         if hasattr(last, "fit"):  # else it is "passthrough"
             step, prefix = last, f"{name}__"
-    taken = next((name for name in ("qid", "group_id", "group") if name in _arguments(step.fit)), None)
+    taken = next((name for name in ("qid", "group_id", "group") if name in parameters_of(step.fit)), None)
     more: dict[str, object] = {}
     if taken is not None:
         more[prefix + taken] = queries.lengths if taken == "group" else queries.query_of_document
@@ -31,10 +28,3 @@ def fitted(estimator: Estimator, queries: Queries) -> Estimator:
         more[f"{prefix}monotone"] = queries.monotone
     estimator.fit(inputs_of(estimator, queries), queries.grades, **more)
     return estimator
-
-
-def _arguments(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    try:
-        return inspect.signature(function).parameters
-    except (TypeError, ValueError):  # of compiled code
-        return {}

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ranktune.solvers.core.arrays import Array, Features, stored_values
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.documents import COLUMNS, check_weights
+from ranktune.solvers.data.columns.documents import COLUMNS, check_query_weights
 from ranktune.solvers.data.columns.grammar import EXACT, repeated
 from ranktune.solvers.data.values import KINDS, as_features, blocks, check_layout, has_missing_values
 
@@ -183,10 +183,10 @@ def _check_names(queries: Queries) -> None:
 
 def _check_weights(queries: Queries) -> None:
     if queries.query_weights is not None:
-        check_weights(queries.query_weights, queries.n_queries, "query")
+        check_query_weights(queries.query_weights, queries.n_queries)
     for name, column in COLUMNS.items():
         if (values := getattr(queries, name)) is not None:
-            column.check(values, queries.n_documents)
+            column.check(values, name, queries.n_documents)
 
 
 def _check_monotone(queries: Queries) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Array, Ids, Ints, Sizes
+from ranktune.solvers.core.arrays import Array, Ids, Ints, Sizes, as_objects
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.checks import check_id_type
 from ranktune.solvers.data.columns.roles import QUERIES
@@ -152,6 +152,4 @@ def _codes_of_objects(qid: Iterable[Hashable]) -> tuple[Ints, Array]:
         raise DataError(
             f"qid= holds a value that cannot be an id ({error}): ids must be hashable, such as numbers or text."
         ) from None
-    ids = np.empty(len(numbers), dtype=object)
-    ids[:] = list(numbers)
-    return codes, ids
+    return codes, as_objects(numbers)

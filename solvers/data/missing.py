@@ -9,7 +9,7 @@ n_features features, n_indicators further columns
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -157,19 +157,23 @@ def query_means(queries: Queries) -> Floats:
 def _medians(queries: Queries, columns: Ints) -> Floats:
     """Return the lower median of what documents have of each of some features, (n_features,), 0 of the others."""
     weights = queries.weight_of_document if queries.is_weighted else None
-    X, medians = queries.features, np.zeros(queries.n_features)
-    if isinstance(X, np.ndarray):
-        for first in range(0, len(columns), BLOCK_COLUMNS):
-            block = columns[first : first + BLOCK_COLUMNS]
-            medians[block] = [_median(column, weights) for column in np.ascontiguousarray(X[:, block].T)]
-        return medians
-    by_column = sparse.csc_array(X)
-    for f in columns.tolist():
-        a, b = by_column.indptr[f], by_column.indptr[f + 1]
-        column = np.zeros(queries.n_documents)
-        column[by_column.indices[a:b]] = by_column.data[a:b]
-        medians[f] = _median(column, weights)
+    medians = np.zeros(queries.n_features)
+    medians[columns] = [_median(column, weights) for column in each_column(queries.features, columns)]
     return medians
+
+
+def each_column(features: Features, chosen: Ints) -> Iterator[Floats]:
+    """Yield the chosen features one after the other, (n_documents,) float64 each."""
+    if isinstance(features, np.ndarray):
+        for first in range(0, len(chosen), BLOCK_COLUMNS):
+            yield from np.ascontiguousarray(features[:, chosen[first : first + BLOCK_COLUMNS]].T, dtype=np.float64)
+        return
+    by_column = sparse.csc_array(features[:, chosen])
+    for at in range(len(chosen)):
+        a, b = by_column.indptr[at], by_column.indptr[at + 1]
+        column = np.zeros(features.shape[0])
+        column[by_column.indices[a:b]] = by_column.data[a:b]
+        yield column
 
 
 def _median(column: Matrix, weights: Floats | None) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, stored_arrays
+from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, put_back, stored_arrays
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.checks import check_queries, checked_features
 from ranktune.solvers.data.columns.documents import COLUMNS, ByDocument
@@ -334,11 +334,7 @@ class Queries:
 
     def in_caller_order(self, values: Array) -> Array:
         """Return values, (n_documents,), in the order of the rows that the caller gave."""
-        if self.rows is None:
-            return values
-        back = np.empty_like(values)
-        back[self.rows] = values
-        return back
+        return put_back(values, self.rows)
 
     def weighted_by(self, query_weights: Weights) -> Queries:
         """Return the same queries with other weights: an array (n_queries,), or a mapping from query id to weight.

@@ -93,6 +93,19 @@ def csr_of(data: Matrix, indices: Indices, indptr: Indices, n_features: int) -> 
     return matrix
 
 
+def widened(features: Features, n_features: int, is_sparse: bool) -> Features:
+    """Return features in a layout, with columns of zeros added up to n_features."""
+    if isinstance(features, np.ndarray):
+        if features.shape[1] < n_features:
+            wide = np.zeros((len(features), n_features), dtype=features.dtype)
+            wide[:, : features.shape[1]] = features
+            features = wide
+        return sparse.csr_array(features) if is_sparse else features
+    parts = (features.data, features.indices, features.indptr)
+    wider = sparse.csr_array(parts, shape=(features.shape[0], n_features))
+    return wider if is_sparse else wider.toarray()
+
+
 def check_layout(matrix: sparse.csr_array) -> None:
     """Raise DataError for a CSR array whose indices or row ends lie outside it."""
     try:
@@ -140,7 +153,7 @@ def columns_of(columns: Mapping[str, ArrayLike | None], n_documents: int, rows: 
             if name == "times":
                 checked["dated"] = is_date
             values = _microseconds(np.asarray(given)) if is_date else numeric(given, name)
-            COLUMNS[name].check(values, n_documents)
+            COLUMNS[name].check(values, name, n_documents)
             values = np.ascontiguousarray(values, dtype=COLUMNS[name].dtype)
             checked[name] = values if rows is None else values[rows]
     return cast(Given, checked)

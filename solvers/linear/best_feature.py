@@ -11,8 +11,9 @@ from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.base.vocabulary import METRIC
 from ranktune.solvers.core.arrays import Floats, Ints, Mask
 from ranktune.solvers.core.parameters import Param, with_parameters
+from ranktune.solvers.data.missing import each_column
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.feature_tables import SIGNS, candidates, columns, table_parts, weighed
+from ranktune.solvers.metrics.feature_tables import SIGNS, candidates, table_parts, weighed
 from ranktune.solvers.metrics.metrics import Metric, chosen_metric
 
 MANY_QUERIES, SAMPLE = 1000, 250
@@ -107,7 +108,7 @@ def _shares(queries: Queries, every: Ints) -> Floats | None:
 
 
 def _is_constant(queries: Queries, feature: int) -> bool:
-    (values,) = columns(queries, np.array([feature]))
+    (values,) = each_column(queries.features, np.array([feature]))
     return bool(values.min() == values.max())
 
 

@@ -16,6 +16,7 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.grades import copies_of
+from ranktune.solvers.data.missing import each_column
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.column_kernels import column_sums
 from ranktune.solvers.metrics.formulas import SUMS, Terms, of_sums
@@ -33,8 +34,6 @@ WIDEST = 64
 """The most features of a part."""
 FEWEST = 8
 """Of fewer features, too few values would be compared at once."""
-TOGETHER = 8
-"""Features that are copied in one pass over the rows."""
 MOST_RANKS = 32
 """Up to so many ranks, sorting every value into the first ones beats ranking the documents."""
 
@@ -60,21 +59,6 @@ def weighed(metric: Metric, queries: Queries) -> Judgements:
             f"Take one of {', '.join(WEIGHED)}, or leave document_weights out."
         )
     return Judgements(queries.grades, queries.starts, queries.document_ids, copies_of(queries))
-
-
-def columns(queries: Queries, chosen: Ints) -> Iterator[Floats]:
-    """Yield the chosen features one after the other, (n_documents,) float64 each."""
-    features = queries.features
-    if isinstance(features, np.ndarray):
-        for start in range(0, len(chosen), TOGETHER):  # a row's neighbours share a cache line
-            yield from np.ascontiguousarray(features[:, chosen[start : start + TOGETHER]].T, dtype=np.float64)
-        return
-    by_column = sparse.csc_array(features[:, chosen])
-    for at in range(len(chosen)):
-        a, b = by_column.indptr[at], by_column.indptr[at + 1]
-        column = np.zeros(queries.n_documents)
-        column[by_column.indices[a:b]] = by_column.data[a:b]
-        yield column
 
 
 def candidates(queries: Queries, most: int) -> Ints:
@@ -108,7 +92,7 @@ def table_parts(metric: Metric, queries: Queries, chosen: Ints, signs: tuple[flo
             for X, places in _parts(queries, chosen):
                 yield _from_sums(metric, terms, judgements, X, places, signs)
             return
-    for column in columns(queries, chosen):
+    for column in each_column(queries.features, chosen):
         yield np.stack([metric.per_query(sign * column, judgements) for sign in signs])[:, :, None]
 
 

@@ -124,7 +124,7 @@ def _mean_ndcg(metric: Metric, scores: Floats, judgements: Judgements) -> tuple[
 
 @ranking("map")
 def _average_precision(metric: Metric, scores: Floats, judgements: Judgements) -> tuple[Floats, Mask]:
-    lowest, k = float(metric.relevant or 1), judgements.ranks(metric.at)
+    lowest, k = metric.lowest, judgements.ranks(metric.at)
     order, average = _ranked(metric, scores, judgements, k)
     relevance, relevant = judgements.relevance(lowest), judgements.pool.relevant(lowest)
     sums = precision_sums(scores, order, relevance, judgements.starts, k, average, metric.ties == "threshold")
@@ -134,7 +134,7 @@ def _average_precision(metric: Metric, scores: Floats, judgements: Judgements) -
 
 @ranking("mrr")
 def _reciprocal_rank(metric: Metric, scores: Floats, judgements: Judgements) -> tuple[Floats, Mask]:
-    lowest, k = float(metric.relevant or 1), judgements.ranks(metric.at)
+    lowest, k = metric.lowest, judgements.ranks(metric.at)
     order, average = _ranked(metric, scores, judgements, k)
     values = reciprocal_ranks(scores, order, judgements.relevance(lowest), judgements.starts, k, average)
     return values, judgements.pool.relevant(lowest) == 0
@@ -149,33 +149,33 @@ def _expected_reciprocal_rank(metric: Metric, scores: Floats, judgements: Judgem
 
 
 def _persistence_terms(metric: Metric, judgements: Judgements) -> Terms:
-    p, lowest = float(str(metric.p)), float(metric.relevant or 1)
+    p, lowest = float(str(metric.p)), metric.lowest
     discounts: Floats = (1.0 - p) * p ** np.arange(float(judgements.ranks(metric.at)))
     return Terms(judgements.relevance(lowest), discounts)
 
 
 def _rank_biased_precision(metric: Metric, sums: Floats, judgements: Judgements) -> tuple[Floats, Mask]:
-    return np.minimum(sums, 1.0), judgements.pool.relevant(float(metric.relevant or 1)) == 0
+    return np.minimum(sums, 1.0), judgements.pool.relevant(metric.lowest) == 0
 
 
 def _relevance_terms(metric: Metric, judgements: Judgements) -> Terms:
-    return Terms(judgements.relevance(float(metric.relevant or 1)), np.ones(judgements.ranks(metric.at)))
+    return Terms(judgements.relevance(metric.lowest), np.ones(judgements.ranks(metric.at)))
 
 
 def _precision(metric: Metric, sums: Floats, judgements: Judgements) -> tuple[Floats, Mask]:
     k = float(metric.at or 1)
     ranks = np.minimum(judgements.lengths, k) if metric.short == "cut" else k
-    return np.minimum(sums / ranks, 1.0), judgements.pool.relevant(float(metric.relevant or 1)) == 0
+    return np.minimum(sums / ranks, 1.0), judgements.pool.relevant(metric.lowest) == 0
 
 
 def _recall(metric: Metric, sums: Floats, judgements: Judgements) -> tuple[Floats, Mask]:
-    relevant = judgements.pool.relevant(float(metric.relevant or 1))
+    relevant = judgements.pool.relevant(metric.lowest)
     return np.minimum(_ratio(sums, relevant), 1.0), relevant == 0
 
 
 @ranking("r-precision")
 def _r_precision(metric: Metric, scores: Floats, judgements: Judgements) -> tuple[Floats, Mask]:
-    lowest, pool = float(metric.relevant or 1), judgements.pool
+    lowest, pool = metric.lowest, judgements.pool
     order, average = _ranked(metric, scores, judgements, WHOLE)
     ranked, found = scores[order], judgements.relevance(lowest)[order]
     query = np.repeat(np.arange(len(pool.lengths)), judgements.lengths)
@@ -213,7 +213,7 @@ def _pairwise(metric: Metric, scores: Floats, judgements: Judgements) -> tuple[F
 
 @ranking("auc")
 def _auc(metric: Metric, scores: Floats, judgements: Judgements) -> tuple[Floats, Mask]:
-    lowest = float(metric.relevant or 1)
+    lowest = metric.lowest
     relevant = judgements.pool.relevant(lowest)
     pairs = relevant * (judgements.lengths - relevant)
     return _share_of_pairs(metric, scores, judgements.relevance_levels(lowest), pairs, judgements)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable
-from typing import TypeVar, cast
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -16,9 +17,23 @@ from ranktune.solvers.metrics.gains import discounts, gains, stop_probabilities
 from ranktune.solvers.metrics.kernels import discounted_sums, rank
 from ranktune.solvers.metrics.presets import CLICK_COLUMNS
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _NO_TIEBREAK = np.zeros(0)
+
+
+def remembered(compute: Callable[Concatenate[Judgements, P], T]) -> Callable[Concatenate[Judgements, P], T]:
+    """Return a method that computes once, for the same judgements and arguments."""
+
+    @wraps(compute)
+    def recalled(self: Judgements, /, *arguments: P.args, **named: P.kwargs) -> T:
+        key = (compute.__name__, *arguments, *named.items())
+        if key not in self.known:
+            self.known[key] = compute(self, *arguments, **named)
+        return cast(T, self.known[key])
+
+    return recalled
 
 
 class Judgements:
@@ -53,7 +68,7 @@ class Judgements:
         self.lengths = np.diff(self.starts)
         if len(self.starts) < 2 or self.starts[0] != 0 or self.starts[-1] != len(self.grades) or self.lengths.min() < 1:
             raise DataError("starts must rise from 0 to the number of documents, with at least one document per query.")
-        self._known: dict[Hashable, object] = {}
+        self.known: dict[Hashable, object] = {}
 
     @staticmethod
     def of(queries: Queries) -> Judgements:
@@ -64,77 +79,75 @@ class Judgements:
             _of_queries[queries] = known
         return known
 
-    def _remember(self, key: Hashable, make: Callable[[], T]) -> T:
-        if key not in self._known:
-            self._known[key] = make()
-        return cast(T, self._known[key])
-
     def ranks(self, at: int | None) -> int:
         """Return how many ranks can count in any query: the longest query's length, or at if that is less."""
         longest = int(self.lengths.max())
         return longest if at is None else min(at, longest)
 
+    @remembered
     def gains(self, gain: str) -> Floats:
         """Return the gain of each document, (n_documents,)."""
-        return self._remember(("gains", gain), lambda: self._weighed(gains(self.grades, gain)))
+        return self._weighed(gains(self.grades, gain))
 
+    @remembered
     def discounts(self, discount: str, at: int | None) -> Floats:
         """Return what each of ranks(at) ranks counts."""
-        k = self.ranks(at)
-        return self._remember(("discounts", discount, k), lambda: discounts(k, discount))
+        return discounts(self.ranks(at), discount)
 
+    @remembered
     def ideal(self, gain: str, discount: str, at: int | None) -> Floats:
         """Return the highest possible DCG@at, (n_queries,)."""
-        k, gains, by_rank = self.ranks(at), self.gains(gain), self.discounts(discount, at)
+        gains, k = self.gains(gain), self.ranks(at)
+        order, by_rank = rank(gains, _NO_TIEBREAK, self.starts, k), self.discounts(discount, at)
+        return discounted_sums(gains, order, gains, self.starts, k, by_rank, False)
 
-        def make() -> Floats:
-            return discounted_sums(
-                gains, rank(gains, _NO_TIEBREAK, self.starts, k), gains, self.starts, k, by_rank, False
-            )
-
-        return self._remember(("ideal", gain, discount, k), make)
-
+    @remembered
     def by_grade(self) -> Ints:
         """Return the documents of each query, highest grade first, (n_documents,)."""
-        return self._remember("by_grade", lambda: rank(self.grades, _NO_TIEBREAK, self.starts, self.ranks(None)))
+        return rank(self.grades, _NO_TIEBREAK, self.starts, self.ranks(None))
 
+    @remembered
     def relevance(self, lowest: float) -> Floats:
         """Return 1 for each document whose grade is at least lowest, else 0, (n_documents,)."""
-        return self._remember(("relevance", lowest), lambda: self._weighed((self.grades >= lowest).astype(np.float64)))
+        return self._weighed((self.grades >= lowest).astype(np.float64))
 
+    @remembered
     def relevant(self, lowest: float) -> Floats:
         """Return the number of relevant documents of each query, (n_queries,)."""
-        return self._remember(("relevant", lowest), lambda: self._sums(self.relevance(lowest)))
+        return self._sums(self.relevance(lowest))
 
+    @remembered
     def stops(self, highest: float) -> Floats:
         """Return the probability of stopping at each document, on a scale of grades up to highest, (n_documents,)."""
-        return self._remember(("stops", highest), lambda: stop_probabilities(self.grades, highest))
+        return stop_probabilities(self.grades, highest)
 
+    @remembered
     def top(self) -> Floats:
         """Return 1 for each document that has the highest grade of its query, else 0, (n_documents,)."""
+        highest = np.repeat(np.maximum.reduceat(self.grades, self.starts[:-1]), self.lengths)
+        return np.asarray(self.grades == highest, dtype=np.float64)
 
-        def make() -> Floats:
-            highest = np.repeat(np.maximum.reduceat(self.grades, self.starts[:-1]), self.lengths)
-            return np.asarray(self.grades == highest, dtype=np.float64)
-
-        return self._remember("top", make)
-
+    @remembered
     def levels(self) -> tuple[Codes, Codes]:
         """Return the number of each document's grade in its query, lowest 0, and how many grades each query has."""
-        return self._remember("levels", lambda: number_grades(self.grades, self.starts))
+        return number_grades(self.grades, self.starts)
 
+    @remembered
     def relevance_levels(self, lowest: float) -> tuple[Codes, Codes]:
         """Return levels() of relevance(lowest)."""
-        return self._remember(("relevance levels", lowest), lambda: number_grades(self.relevance(lowest), self.starts))
+        return number_grades(self.relevance(lowest), self.starts)
 
+    @remembered
     def above_lowest(self) -> Floats:
         """Return the number of documents above the lowest grade of each query, (n_queries,)."""
-        return self._remember("above lowest", lambda: self._sums((self.levels()[0] > 0).astype(np.float64)))
+        return self._sums((self.levels()[0] > 0).astype(np.float64))
 
+    @remembered
     def pairs(self) -> Floats:
         """Return the pairs of documents of different grades in each query, (n_queries,), as often as they count."""
-        return self._remember("pairs", lambda: count_pairs(self.starts, *self.levels(), copies=self.copies))
+        return count_pairs(self.starts, *self.levels(), copies=self.copies)
 
+    @remembered
     def clicked(self, column: str) -> Floats:
         """Return a column of what a click log tells, (n_documents,). Raises DataError where the data have no log."""
         if self._clicks is None:
@@ -142,24 +155,24 @@ class Judgements:
                 "ips, snips and dr measure clicks, and these data come without a click log. Give clicks=LOG to tune or "
                 "evaluate, or choose a metric of grades, such as ndcg@10."
             )
-        clicks, place = self._clicks, CLICK_COLUMNS.index(column)
-        return self._remember(("clicks", place), lambda: np.ascontiguousarray(clicks[:, place]))
+        return np.ascontiguousarray(self._clicks[:, CLICK_COLUMNS.index(column)])
 
     def examined(self, at: int | None) -> Floats:
         """Return the examination of each of ranks(at) ranks, which stands beside the documents of the longest query."""
         first = self.starts[np.argmax(self.lengths)]
         return self.clicked("examination")[first : first + self.ranks(at)]
 
+    @remembered
     def tiebreak(self, ties: str) -> Floats:
         """Return what orders documents of equal scores, higher first, (n_documents,); empty for the given order."""
         if ties == "pessimistic":
-            return self._remember(ties, lambda: -self.grades)
+            return -self.grades
         if ties == "optimistic":
             return self.grades
         if ties == "reverse":
-            return self._remember(ties, lambda: np.arange(float(len(self.grades))))
+            return np.arange(float(len(self.grades)))
         if ties == "docid":
-            return self._remember(ties, self._order_of_ids)
+            return self._order_of_ids()
         return _NO_TIEBREAK
 
     def _order_of_ids(self) -> Floats:

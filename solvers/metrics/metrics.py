@@ -145,6 +145,11 @@ class Metric:
         """The lowest and the highest value of a query."""
         return KNOWN[self.name].range
 
+    @property
+    def lowest(self) -> float:
+        """The lowest grade that is relevant."""
+        return float(str(self.relevant))
+
     def per_query(self, scores: Matrix, queries: Queries | Judgements) -> Floats:
         """Return the metric of each query.
 
@@ -168,11 +173,6 @@ class Metric:
         judgements = queries if isinstance(queries, Judgements) else Judgements.of(queries)
         checked = _checked_scores(scores, len(judgements.grades))
         if self.ties == "docid":
-            if judgements.document_ids is None:
-                raise DataError(
-                    f"{self} puts tied documents in the order of their ids, and these documents have none. Give "
-                    f"data with ids, or average over the orders: {replace(self, ties='average')}."
-                )
             with np.errstate(over="ignore"):
                 checked = checked.astype(np.float32).astype(np.float64)  # trec_eval keeps scores as float
         return formulas.per_query(self, checked, judgements)

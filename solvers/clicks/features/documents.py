@@ -12,7 +12,7 @@ import polars
 
 from ranktune.solvers.clicks.counts import Counts, places
 from ranktune.solvers.clicks.reading.account import Account
-from ranktune.solvers.clicks.reading.events import codes, number_or_nan, numbers_in, texts_in
+from ranktune.solvers.clicks.reading.events import codes, number_or_nan, numbers_and_texts
 from ranktune.solvers.clicks.reading.roles import NAMES
 from ranktune.solvers.clicks.reading.sources import Every, frames
 from ranktune.solvers.clicks.reading.store import Names
@@ -84,7 +84,8 @@ class DocumentTable:
         if twice.height:
             raise DataError(f"{path}: has {twice.row(0, named=True)[document]!r} twice. Give one row a document.")
         rest = frame.drop(keys)
-        texts, numbers = {name: Names() for name in texts_in(rest)}, numbers_in(rest)
+        numbers, others = numbers_and_texts(rest)
+        texts = {name: Names() for name in others}
         written = rest.select(polars.col(name).cast(polars.String).replace("", None) for name in texts)
         names = [*numbers, *texts]
         values = rest.select(

@@ -18,7 +18,6 @@ from ranktune.solvers.clicks.features.runs import Runs
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.clicks.reading.times import span_of
 from ranktune.solvers.core.arrays import Array, Floats, Ints, as_floats, as_ints
-from ranktune.solvers.core.checks import check_positive
 from ranktune.solvers.core.compiled import compiled
 
 FEATURES = (
@@ -32,10 +31,12 @@ FEATURES = (
     "document_age",
 )
 """Of a document, and of the pair of a query and a document: impressions, clicks, and clicks over expected clicks; the
-clicks of a document, each halved every half_life since it was known; the hours since its first impression was known, 0
+clicks of a document, each halved every HALF_LIFE since it was known; the hours since its first impression was known, 0
 before that."""
 STRENGTH = 2.0
 """Expected clicks that the prior of a ratio counts for: those of factors whose standard deviation is 0.7."""
+HALF_LIFE = 7 * 86_400_000.0
+"""Milliseconds in which a click counts for half in "document_recent"."""
 _LAST = np.iinfo(np.int64).max
 _HOUR = 3_600_000.0
 
@@ -64,15 +65,13 @@ class History:
     gap : str or float, default="1h"
         How long events take to arrive, as text such as "30m" or in seconds. An impression that is more than this before
         a search is known, and its clicks if they are more than this before it too.
-    half_life : str or float, default="7d"
-        The time in which a click counts for half in "document_recent".
 
     Raises
     ------
     DataError
         The log has no times, or no impressions.
     ParameterError
-        A length of time is none.
+        gap is no length of time.
 
     Notes
     -----
@@ -88,9 +87,8 @@ class History:
     [[0.0, 0.0], [1.0, 0.0], [2.0, 1.0]]
     """
 
-    def __init__(self, log: Iterable[Impressions], *, gap: str | float = "1h", half_life: str | float = "7d") -> None:
-        self.gap, self.half_life = span_of("gap", gap), span_of("half_life", half_life)
-        check_positive("half_life", self.half_life)
+    def __init__(self, log: Iterable[Impressions], *, gap: str | float = "1h") -> None:
+        self.gap = span_of("gap", gap)
         self.counts = Counts.of(log)
         self.runs = Runs(log, self.counts)
 
@@ -106,7 +104,7 @@ class History:
             fields = (events[name] for name in ("document", "pair", "position", "shown"))
             known = as_ints(np.stack([happened, *fields]))
             state = documents, pairs, positions
-            _follow(asked, known, as_floats(events["amount"]), *state, float(self.half_life), features)
+            _follow(asked, known, as_floats(events["amount"]), *state, HALF_LIFE, features)
             yield Known(time, rows, features)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 import polars
 
-from ranktune.solvers.clicks.examination import Examination
+from ranktune.solvers.clicks.examination import CLIP, Examination
 from ranktune.solvers.clicks.features.categories import texts_of
 from ranktune.solvers.clicks.features.documents import DocumentColumns, DocumentTable
 from ranktune.solvers.clicks.features.history import FEATURES, History, Known
@@ -17,12 +17,9 @@ from ranktune.solvers.clicks.features.leaks import leaks
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.clicks.judgments import check_ending
 from ranktune.solvers.core.arrays import Floats, Ints, Mask
-from ranktune.solvers.core.checks import check_positive
-from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
+from ranktune.solvers.core.errors import DataError, listed
 from ranktune.solvers.core.files import atomic_write
 from ranktune.solvers.data.columns.roles import DOCUMENT_WEIGHT, POSITION
-from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.frames import from_frame
 
 KEYS = ("qid", "document", "grade", DOCUMENT_WEIGHT, POSITION)
 
@@ -41,14 +38,10 @@ class Training:
         Such as a ClickLog with further=True, whose further columns become features.
     examination : Examination
         That of a fitted model of clicks.
-    gap, half_life : str or float, default="1h", "7d"
+    gap : str or float, default="1h"
         See History.
     documents : DocumentTable, optional
         A table of documents, or of documents for queries, whose columns become features too.
-    clip : float, default=10
-        The largest weight.
-    keep : collection of str, default=()
-        Leaks that become features nevertheless.
 
     Attributes
     ----------
@@ -67,7 +60,7 @@ class Training:
     DataError
         The log has no times or no impressions, a document is in the table twice, or two columns have one name.
     ParameterError
-        An argument is invalid, or keep names what is no leak.
+        gap is no length of time.
 
     References
     ----------
@@ -87,13 +80,9 @@ class Training:
         examination: Examination,
         *,
         gap: str | float = "1h",
-        half_life: str | float = "7d",
         documents: DocumentTable | None = None,
-        clip: float = 10.0,
-        keep: Collection[str] = (),
     ) -> None:
-        check_positive("clip", clip)
-        self.history, self.examination, self.clip = History(log, gap=gap, half_life=half_life), examination, clip
+        self.history, self.examination = History(log, gap=gap), examination
         counts = self.history.counts
         self._documents: DocumentColumns | None = None if documents is None else documents.of(counts)
         runs, table = self.history.runs, self._documents
@@ -107,14 +96,11 @@ class Training:
             raise DataError(f"two columns of the training table would be called {twice!r}. Rename one of them.")
         self.leaks = leaks(self.history, names, self._further, float(counts.shown.sum()), self._texts)
         suspect = [leak.name for leak in self.leaks]
-        for name in keep:
-            if name not in suspect:
-                raise ParameterError(f"keep has {name!r}, which was not left out. {nearest(name, suspect)}")
-        self._kept = [number for number, name in enumerate(names) if name not in suspect or name in keep]
+        self._kept = [number for number, name in enumerate(names) if name not in suspect]
         self.feature_names = [*FEATURES, *(names[number] for number in self._kept)]
         known = self._is_known(counts.position)
         clicks = np.where(known, counts.clicks, 0.0)
-        self.clipped = float(clicks[self._weight(counts.position) > clip].sum() / max(clicks.sum(), 1e-300))
+        self.clipped = float(clicks[self._weight(counts.position) > CLIP].sum() / max(clicks.sum(), 1e-300))
         self.left_out = int(counts.shown[~known].sum())
 
     def _is_known(self, position: Ints) -> Mask:
@@ -135,7 +121,7 @@ class Training:
         for window in self.history:
             known = self._is_known(window.rows["position"])
             rows, click = window.rows[known], window.rows["click"][known]
-            weight = np.where(click > 0.0, np.minimum(self._weight(rows["position"]), self.clip), 1.0)
+            weight = np.where(click > 0.0, np.minimum(self._weight(rows["position"]), CLIP), 1.0)
             documents = names[rows["document"]].tolist()
             keys = dict(zip(KEYS, (rows["search"], documents, click, weight, rows["position"]), strict=True))
             features = np.concatenate([window.features, self._further(window)[:, self._kept]], axis=1)[known]
@@ -169,21 +155,15 @@ class Training:
         for number, frame in enumerate(self.frames()):
             frame.write_csv(file, include_header=not number)
 
-    def queries(self) -> Queries:
-        """Return the table in memory, with features as tune makes them of its columns."""
-        return from_frame(polars.concat(self.frames()), document_weight=DOCUMENT_WEIGHT, position=POSITION)
-
     @property
     def remarks(self) -> Sequence[str]:
         """What was left out and why, and the share of clicks whose weight was clipped."""
-        found = [f"Left out: {leak}" if leak.name not in self.feature_names else f"Kept: {leak}" for leak in self.leaks]
+        found = [f"Left out: {leak}" for leak in self.leaks]
         if self._documents is not None and self._documents.others:
             found.append(
                 f"Columns of documents without numbers or text are left out: {listed(self._documents.others)}."
             )
         if self.left_out:
             found.append(f"{self.left_out:,} impressions are at positions of unknown examination, and are left out.")
-        found.append(
-            f"{self.clipped:.1%} of the clicks are at positions where their weight is clipped to {self.clip:g}."
-        )
+        found.append(f"{self.clipped:.1%} of the clicks are at positions where their weight is clipped to {CLIP:g}.")
         return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktune.solvers.clicks.counterfactual import ratio
+from ranktune.solvers.clicks.counterfactual import Estimate, ratio
 from ranktune.solvers.clicks.judgments import Judgments
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
@@ -18,22 +18,12 @@ from ranktune.solvers.metrics.metrics import chosen_metric
 METRIC = "ndcg@10"
 
 
-@dataclass(frozen=True)
-class Mean:
-    """A mean over queries with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Floats) -> Mean:
-        """Return the mean of the values of queries that are known, (n_queries,)."""
-        known = values[~np.isnan(values)]
-        if not len(known):
-            return cls(np.nan, np.nan, np.nan)
-        found = ratio(known, np.ones(len(known)), np.arange(len(known)))
-        return cls(found.value, found.low, found.high)
+def mean_of(values: Floats) -> Estimate:
+    """Return the mean of the values of queries that are known, (n_queries,), with its 95 % interval."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return Estimate(np.nan, np.nan, np.nan)
+    return ratio(known, np.ones(len(known)), np.arange(len(known)))
 
 
 @dataclass(frozen=True)
@@ -42,14 +32,14 @@ class Agreement:
 
     Attributes
     ----------
-    ndcg, kendall : dict of str to Mean
+    ndcg, kendall : dict of str to Estimate
         Model -> NDCG@10 of its order by the grades of people, and Kendall's tau-b of the two.
     pairs, queries : int
         Pairs of query and document that all models and people judge, and their queries with different grades.
     """
 
-    ndcg: Mapping[str, Mean]
-    kendall: Mapping[str, Mean]
+    ndcg: Mapping[str, Estimate]
+    kendall: Mapping[str, Estimate]
     pairs: int
     queries: int
 
@@ -76,9 +66,9 @@ def agreement(models: Mapping[str, Judgments], given: Given) -> Agreement:
     metric, ends = chosen_metric(METRIC, queries), queries.starts
     ndcg, kendall = {}, {}
     for name, values in zip(models, relevance[:, both[order]], strict=True):
-        ndcg[name] = Mean.of(metric.per_query(values, queries))
+        ndcg[name] = mean_of(metric.per_query(values, queries))
         parts = zip(np.split(values, ends[1:-1]), np.split(queries.grades, ends[1:-1]), strict=True)
-        kendall[name] = Mean.of(np.array([kendalltau(own, theirs).statistic for own, theirs in parts]))
+        kendall[name] = mean_of(np.array([kendalltau(own, theirs).statistic for own, theirs in parts]))
     return Agreement(ndcg, kendall, len(both), queries.n_queries)
 
 

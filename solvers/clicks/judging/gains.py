@@ -26,7 +26,7 @@ from typing import Self
 import numpy as np
 
 from ranktune.solvers.clicks.counts import Counts, places, sums
-from ranktune.solvers.clicks.examination import Examination
+from ranktune.solvers.clicks.examination import CLIP, Examination
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.clicks.position_based import PositionBased
 from ranktune.solvers.core.arrays import Array, Floats, Ints, Json, Mask, as_ints
@@ -35,8 +35,6 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.metrics.presets import CLICK_COLUMNS, CLICK_METRICS
 
-CLIP = 10.0
-"""The largest weight of a click."""
 SHARE = CLICK_COLUMNS.index("share")
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranktune.solvers.clicks.counterfactual import Estimate, ratio
-from ranktune.solvers.clicks.counts import Counts
+from ranktune.solvers.clicks.counts import Counts, added
 from ranktune.solvers.clicks.fitted import SURE, FittedClicks
 from ranktune.solvers.clicks.reading.click_log import ClickLog
 from ranktune.solvers.core.arrays import Floats, as_floats
@@ -83,10 +83,8 @@ def losses_on(later: ClickLog, fitted: Mapping[str, FittedClicks], scaled: Scale
     total, shown = np.zeros((len(fitted), 0)), np.zeros(0)
     for batch in later:
         row, click = counts.rows_of(batch), scaled(batch.click)
-        room = len(batch.sessions) - len(shown)
-        total, shown = np.pad(total, ((0, 0), (0, room))), np.pad(shown, (0, room))
-        np.add.at(shown, batch.session, 1.0)
-        np.add.at(total.T, batch.session, (click * clicked[:, row] + (1.0 - click) * others[:, row]).T)
+        where, n, loss = batch.session, len(batch.sessions), click * clicked[:, row] + (1.0 - click) * others[:, row]
+        total, shown = added(total, where, loss, n), added(shown, where, np.ones(len(row)), n)
     judging = shown > 0.0
     shown, mean = shown[judging], total[:, judging] / shown[judging]
     if len(shown) < 2:

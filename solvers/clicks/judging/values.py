@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from ranktune.solvers.clicks.counterfactual import Estimate, ratio
-from ranktune.solvers.clicks.counts import sums
+from ranktune.solvers.clicks.counts import added, sums
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.clicks.judging.gains import ClickGains, clicked
 from ranktune.solvers.core.arrays import Floats, as_floats, as_ints
@@ -53,13 +53,11 @@ def values_of(
     top, bottom = np.zeros((*direct.shape[:2], 0)), np.zeros(0)
     for batch in clicked(log):
         row = counts.rows_of(batch)
-        at, room = counts.pair[row], len(batch.sessions) - len(bottom)
-        top, bottom = np.pad(top, ((0, 0), (0, 0), (0, room))), np.pad(bottom, (0, room))
+        at, where, n = counts.pair[row], batch.session, len(batch.sessions)
         rest = gains.weights[:, row] * (batch.click - gains.seen[row] * gains.expected[:, at])
         search = asked[batch.query] & (batch.position == gains.counted_at[batch.query])
         value = examined[:, at][:, None] * rest + direct[:, :, batch.query] * search
-        np.add.at(top.transpose(2, 0, 1), batch.session, value.transpose(2, 0, 1))
-        np.add.at(bottom, batch.session, search.astype(float))
+        top, bottom = added(top, where, value, n), added(bottom, where, search.astype(float), n)
     judging = (bottom > 0.0) | (top != 0.0).any(axis=(0, 1))
     session, bottom = as_ints(np.arange(int(judging.sum()))), bottom[judging]
 

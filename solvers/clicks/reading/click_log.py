@@ -5,7 +5,6 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Self
 
@@ -20,9 +19,7 @@ from ranktune.solvers.clicks.reading.opening import bots_of, check_store, checke
 from ranktune.solvers.clicks.reading.remarks import Seen, remarks_of
 from ranktune.solvers.clicks.reading.roles import check_roles
 from ranktune.solvers.clicks.reading.store import FURTHER, LATEST, Store
-from ranktune.solvers.clicks.reading.times import time_of
 from ranktune.solvers.core.arrays import Ints, as_floats, as_ints
-from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.errors import DataError, ParameterError, listed
 
 
@@ -58,9 +55,6 @@ class ClickLog:
         columns: Mapping[str, str] | None = None,
         weights: Mapping[str, float] | None = None,
         first_position: int | None = None,
-        page: int = 1000,
-        max_clicks: int = 1000,
-        until: str | int | datetime | None = None,
         further: bool = False,
     ) -> Self:
         """Read the files of a log.
@@ -79,12 +73,6 @@ class ClickLog:
             of an impression's events are added, each kind once.
         first_position : {0, 1}, optional
             Where positions begin; by default found for each application in the log.
-        page : int, default=1000
-            The highest position, counted from 1.
-        max_clicks : int, default=1000
-            A session with more clicks is a bot's.
-        until : str, int or datetime, optional
-            The time beyond which times are in the future, by default a day from now.
         further : bool, default=False
             Whether all other columns are read too, numbers and text. The first rows tell which a column is.
 
@@ -97,23 +85,20 @@ class ClickLog:
         """
         named, weighted = dict(columns or {}), checked_weights(weights or {})
         check_roles(named, weighted)
-        check_count("page", page)
-        check_count("max_clicks", max_clicks)
         if first_position not in (None, 0, 1):
             raise ParameterError(
                 f"first_position={first_position!r}: positions begin at 0 or 1. Leave it out to find it."
             )
         if not paths:
             raise ParameterError("no file is given. Give the files of a click log: csv, Parquet or jsonl.")
-        now = int(clock.time() * 1000) + DAY if until is None else time_of(until)
+        now = int(clock.time() * 1000) + DAY
         store = read_store([Path(path) for path in paths], named, weighted, now, further=further)
         check_store(store, weighted, listed(paths))
-        bots = bots_of(store, max_clicks)
+        bots = bots_of(store)
         rules = Rules(
             bots=bots,
             outside=np.zeros_like(bots),
             first=first_positions(store, first_position),
-            page=page,
             has_time=bool(store.times.total()),
             unique=store.has_clock or "click" not in store.columns,
             kinds=store.kinds.names,
@@ -186,20 +171,6 @@ class ClickLog:
         """The columns found, what was assumed, and what is suspicious."""
         return list(remarks_of(self._store, self._rules, self._pass()[1], given=self._given))
 
-    def before(self, time: str | int | datetime) -> Self:
-        """Return the sessions whose first event is before a time, with all their events."""
-        return self._part(self._first(), time_of(time), earlier=True)
-
-    def after(self, time: str | int | datetime) -> Self:
-        """Return the sessions whose first event is at a time or later."""
-        return self._part(self._first(), time_of(time), earlier=False)
-
-    def halves(self) -> tuple[Self, Self]:
-        """Return the earlier and the later half of the sessions, by their first events."""
-        first = self._first()
-        middle = int(np.median(first[first < LATEST]))
-        return self._part(first, middle, earlier=True), self._part(first, middle, earlier=False)
-
     def parts(self, share: float) -> tuple[Self, Self]:
         """Return the sessions without a share of them, and that share: the latest ones by their first events.
 
@@ -216,14 +187,6 @@ class ClickLog:
         if not 0 < cut < len(order):
             raise DataError(f"sessions cannot be divided: there are {len(order):,}. Give more of the log.")
         return self._part(place, cut, earlier=True), self._part(place, cut, earlier=False)
-
-    def _first(self) -> Ints:
-        """Return the time of the first event of each session, (n_sessions,), LATEST without."""
-        if not self._rules.has_time:
-            raise DataError(
-                "the log has no times, by which sessions are divided. Name the column: columns={'time': 'NAME'}."
-            )
-        return self._store.sessions.first[: len(self._rules.bots)]
 
     def _part(self, first: Ints, time: int, *, earlier: bool) -> Self:
         outside = self._rules.outside | ((first < time) != earlier)

@@ -118,19 +118,14 @@ def number_or_nan(frame: polars.DataFrame, name: str) -> polars.Expr:
     return polars.when(number.is_finite()).then(number).otherwise(float("nan"))
 
 
-def numbers_in(frame: polars.DataFrame) -> list[str]:
-    """Return the columns that hold numbers and, besides empty cells, nothing else."""
+def numbers_and_texts(frame: polars.DataFrame) -> tuple[list[str], list[str]]:
+    """Return the columns that hold numbers and, besides empty cells, nothing else; and those that hold other text."""
     flat = [name for name, kind in frame.schema.items() if not kind.is_nested()]
     given = frame.select((col(name).cast(polars.String) != "").sum() for name in flat)
     numbers = frame.select(number_or_nan(frame, name).is_not_nan().sum().alias(name) for name in flat)
-    return [name for name in flat if 0 < numbers[name].item() == given[name].item()]
-
-
-def texts_in(frame: polars.DataFrame) -> list[str]:
-    """Return the columns that hold text, and not only numbers."""
-    flat = [name for name, kind in frame.schema.items() if not kind.is_nested()]
-    given, numbers = frame.select((col(name).cast(polars.String) != "").sum() for name in flat), numbers_in(frame)
-    return [name for name in flat if given[name].item() and name not in numbers]
+    held = [name for name in flat if given[name].item()]
+    plain = [name for name in held if numbers[name].item() == given[name].item()]
+    return plain, [name for name in held if name not in plain]
 
 
 def codes(column: polars.Series, names: Names) -> polars.Series:

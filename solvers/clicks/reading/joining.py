@@ -16,6 +16,9 @@ from ranktune.solvers.core.arrays import Array, Mask
 
 Frame = polars.DataFrame
 
+PAGE = 1000
+"""The highest position, from 1."""
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -23,7 +26,6 @@ class Rules:
 
     bots, outside   (n_sessions,) sessions that are left out: they are no people, or begin at another time
     first           application -> its first position
-    page            the highest position, from 1
     has_time        whether events have times
     unique          whether equal events are one event: without times of day they may be several
     has_queries     whether the log tells the queries of searches apart from events
@@ -34,7 +36,6 @@ class Rules:
     bots: Mask
     outside: Mask
     first: Mapping[int, int]
-    page: int
     has_time: bool
     unique: bool
     has_queries: bool
@@ -100,7 +101,7 @@ def _clean(sieve: Sieve, rules: Rules) -> None:
     place = polars.when(col("position") != NONE).then(col("position") - first + 1).otherwise(NONE)
     sieve.rows = sieve.rows.with_columns(place.cast(polars.Int64).alias("position"))
     sieve.leave("impossible position", shown & (col("position") < 1))
-    sieve.leave("a position above the page", shown & (col("position") > rules.page))
+    sieve.leave("a position above the page", shown & (col("position") > PAGE))
 
 
 def _name_queries(sieve: Sieve) -> None:

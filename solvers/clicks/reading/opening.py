@@ -12,7 +12,7 @@ import polars
 from polars import col
 
 from ranktune.solvers.clicks.reading.account import Account
-from ranktune.solvers.clicks.reading.events import UNWEIGHTED, add_events, numbers_in, texts_in
+from ranktune.solvers.clicks.reading.events import UNWEIGHTED, add_events, numbers_and_texts
 from ranktune.solvers.clicks.reading.roles import AMOUNTS, KINDS, check_complete, roles_of, wanted
 from ranktune.solvers.clicks.reading.sources import Every, frames
 from ranktune.solvers.clicks.reading.store import CLICK, NONE, Names, Store
@@ -26,6 +26,8 @@ PART = 8 << 20
 MOST_PARTS = 512
 PACKED = 8
 """How many times its size a packed file or Parquet may hold."""
+MOST_CLICKS = 1000
+"""A session with more of them is no person's."""
 SURE_CLICKS, MANY_SHOWN = 0.95, 50
 """A session that clicks this share of at least so many impressions is no person's."""
 ZEROS = 0.05
@@ -67,8 +69,9 @@ def _further(
     numbers, texts = dict[str, None](), dict[str, None]()
     for path in paths:
         _, rest = _first_rows(path, columns, weights)
-        numbers |= dict.fromkeys(numbers_in(rest))
-        texts |= dict.fromkeys(name for name in texts_in(rest) if name not in numbers)
+        plain, others = numbers_and_texts(rest)
+        numbers |= dict.fromkeys(plain)
+        texts |= dict.fromkeys(name for name in others if name not in numbers)
     return list(numbers), [name for name in texts if name not in numbers]
 
 
@@ -84,7 +87,7 @@ def _first_rows(
 def _looked_at(path: Path, columns: Mapping[str, str], weights: Mapping[str, float]) -> tuple[list[str], str | None]:
     """Return the names of all columns, and that without a role whose texts look like ids: many, without spaces."""
     names, rest = _first_rows(path, columns, weights)
-    texts = rest.select(texts_in(rest))
+    texts = rest.select(numbers_and_texts(rest)[1])
     ids = [text.name for text in texts if not text.cast(polars.String).str.contains(" ", literal=True).any()]
     return names, max(ids, key=lambda name: texts[name].n_unique(), default=None)
 
@@ -125,7 +128,7 @@ def check_store(store: Store, weights: Mapping[str, float], paths: str) -> None:
         )
 
 
-def bots_of(store: Store, max_clicks: int) -> Mask:
+def bots_of(store: Store) -> Mask:
     """Return whether each session is no person's, (n_sessions,)."""
     sessions, known = store.sessions, slice(len(store.session_names.names))
     shown, clicked = sessions.shown[known], sessions.clicked[known]
@@ -134,7 +137,7 @@ def bots_of(store: Store, max_clicks: int) -> Mask:
         clicks = rows.filter(col("kind") == CLICK)
         again = clicks.filter(~polars.struct("search", "session", "document").is_first_distinct())
         np.subtract.at(documents, again["session"].to_numpy(), 1)
-    return (clicked > max_clicks) | ((shown >= MANY_SHOWN) & (documents >= SURE_CLICKS * shown))
+    return (clicked > MOST_CLICKS) | ((shown >= MANY_SHOWN) & (documents >= SURE_CLICKS * shown))
 
 
 def first_positions(store: Store, given: int | None) -> dict[int, int]:

@@ -38,7 +38,7 @@ def remarks_of(store: Store, rules: Rules, seen: Seen, *, given: int | None) -> 
     bots = int(rules.bots.sum())
     if bots:
         yield (
-            f"{bots:,} sessions are left out as bots: each has more clicks than max_clicks, or at least 50 "
+            f"{bots:,} sessions are left out as bots: each has more than 1,000 clicks, or at least 50 "
             "impressions of which it clicks 95 % or more."
         )
     for name, text in _COUNTS.items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars
@@ -19,23 +18,12 @@ ROWS = 1 << 16
 """Rows of a Parquet file that are read at a time."""
 
 
-@dataclass(frozen=True)
-class Every(Collection[str]):
-    """All names of columns. Those that lead to fields of structures are known."""
-
-    known: Collection[str] = ()
+class Every(frozenset[str]):
+    """All names of columns. It holds those that lead to fields of structures."""
 
     def __contains__(self, name: object) -> bool:
         """Return True."""
         return True
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the known names."""
-        return iter(self.known)
-
-    def __len__(self) -> int:
-        """Return the number of known names."""
-        return len(self.known)
 
 
 def frames(path: Path, wanted: Collection[str], account: Account) -> Iterator[polars.DataFrame]:

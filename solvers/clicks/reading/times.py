@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
 
 import polars
 
@@ -55,16 +54,6 @@ def milliseconds(column: polars.Series) -> polars.Series:
 def is_number(column: polars.Series) -> polars.Series:
     """Return whether each time is a number, not text or a date."""
     return column.cast(polars.Float64, strict=False).is_not_null() & (not column.dtype.is_temporal())
-
-
-def time_of(value: str | int | datetime) -> int:
-    """Return one time in milliseconds. Raises ParameterError for what is none."""
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        value = value.isoformat()
-    time = milliseconds(polars.Series([value]))[0]
-    if time is None:
-        raise ParameterError(f"{value!r} is no time. Give ISO 8601 text, such as '2026-01-31T12:00Z', or milliseconds.")
-    return int(time)
 
 
 def span_of(name: str, value: str | float) -> int:

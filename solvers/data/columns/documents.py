@@ -13,56 +13,40 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ranktune.solvers.core.arrays import Array, Floats, Ints, Mask
+from ranktune.solvers.core.arrays import Array, Floats, Ints
 from ranktune.solvers.core.errors import DataError
 
 LAST_POSITION = 2**31 - 1
 """The largest position: libraries take 32 bits."""
 
 
-def check_weights(weights: Floats, count: int, kind: str) -> None:
-    """Raise DataError unless there is one positive, finite weight for each query or document."""
+def check_each(
+    values: Array, name: str, what: str, count: int, kind: str, good: Callable[[Array], Array], rule: str
+) -> None:
+    """Raise DataError unless there is one good value for each query or document, which is its kind."""
     many = {"query": "queries", "document": "documents"}[kind]
-    if weights.shape != (count,):
-        raise DataError(f"{kind}_weights has shape {weights.shape} for {count} {many}: give one weight per {kind}.")
-    bad = ~(np.isfinite(weights) & (weights > 0.0))
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
-        raise DataError(
-            f"the weight of {kind} number {at} is {weights[at]}: weights must be positive and finite. "
-            f"Leave out {many} that should not count."
-        )
-
-
-def _any_number(values: Array, n_documents: int) -> None:
-    pass
-
-
-def _check_document_weights(values: Array, n_documents: int) -> None:
-    check_weights(values, n_documents, "document")
-
-
-def _check_positions(values: Array, n_documents: int) -> None:
-    if values.shape != (n_documents,):
-        raise DataError(f"positions has shape {values.shape} for {n_documents} documents: give one position each.")
-    bad: Mask = ~((values >= 0) & (values <= LAST_POSITION) & (values == np.floor(values)))
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
-        raise DataError(
-            f"the position of document number {at} is {values[at]}: positions are whole numbers from 0 to "
-            f"{LAST_POSITION}. Give those at which documents were shown."
-        )
-
-
-def _check_times(values: Array, n_documents: int) -> None:
-    if values.shape != (n_documents,):
-        raise DataError(f"times has shape {values.shape} for {n_documents} documents: give one time each.")
-    bad = np.flatnonzero(~np.isfinite(values))
+    if values.shape != (count,):
+        raise DataError(f"{name} has shape {values.shape} for {count} {many}: give one {what} per {kind}.")
+    bad = np.flatnonzero(~good(values))
     if len(bad):
-        raise DataError(
-            f"the time of document number {bad[0]} is {values[bad[0]]}: times are finite numbers or dates. Give each "
-            "document one."
-        )
+        raise DataError(f"the {what} of {kind} number {bad[0]} is {values[bad[0]]}: {rule}")
+
+
+def check_query_weights(weights: Floats, n_queries: int) -> None:
+    """Raise DataError unless there is one positive, finite weight for each query."""
+    rule = _POSITIVE.format("queries")
+    check_each(weights, "query_weights", "weight", n_queries, "query", _is_positive, rule)
+
+
+_POSITIVE = "weights must be positive and finite. Leave out {} that should not count."
+
+
+def _is_positive(weights: Array) -> Array:
+    return np.asarray(np.isfinite(weights) & (weights > 0.0))
+
+
+def _is_position(values: Array) -> Array:
+    return np.asarray((values >= 0) & (values <= LAST_POSITION) & (values == np.floor(values)))
 
 
 @dataclass(frozen=True)
@@ -72,7 +56,7 @@ class DocumentColumn:
     absent    the value of documents without one, where others have one
     option    the option that names its column in tables; empty where none does
     what      what it is, in messages
-    check     raises DataError for values, (n_documents,), that it cannot have
+    good      whether values can be its own, where not all can; rule says which
     is_void   whether values say no more than None does
     is_digested   whether data that differ in it are other data
     """
@@ -81,9 +65,16 @@ class DocumentColumn:
     option: str = ""
     what: str = ""
     dtype: DTypeLike = np.float64
-    check: Callable[[Array, int], None] = _any_number
+    good: Callable[[Array], Array] | None = None
+    rule: str = ""
     is_void: Callable[[Array], bool] = lambda values: False
     is_digested: bool = True
+
+    def check(self, values: Array, name: str, n_documents: int) -> None:
+        """Raise DataError for values, (n_documents,), that it cannot have; name is that of the field of Queries."""
+        if self.good is not None:
+            what = self.what.removeprefix("document ")
+            check_each(values, name, what, n_documents, "document", self.good, self.rule)
 
 
 COLUMNS: Mapping[str, DocumentColumn] = {
@@ -91,7 +82,8 @@ COLUMNS: Mapping[str, DocumentColumn] = {
         1.0,
         "document_weight",
         "document weight",
-        check=_check_document_weights,
+        good=_is_positive,
+        rule=_POSITIVE.format("documents"),
         is_void=lambda values: bool((values == 1.0).all()),
     ),
     "positions": DocumentColumn(
@@ -99,10 +91,13 @@ COLUMNS: Mapping[str, DocumentColumn] = {
         "position",
         "position",
         np.int64,
-        check=_check_positions,
+        good=_is_position,
+        rule=f"positions are whole numbers from 0 to {LAST_POSITION}. Give those at which documents were shown.",
         is_void=lambda values: bool((values == values[0]).all()),
     ),
-    "times": DocumentColumn(np.nan, "time", "time", check=_check_times),
+    "times": DocumentColumn(
+        np.nan, "time", "time", good=np.isfinite, rule="times are finite numbers or dates. Give each document one."
+    ),
     "baseline": DocumentColumn(np.nan, is_digested=False),
     "clicks": DocumentColumn(np.nan),
     "contents": DocumentColumn(0, dtype=np.uint64, is_digested=False),

@@ -2,6 +2,11 @@
 
 Only features and query ids are looked at, no grades, so that what is learnt from all training queries tells nothing
 about the grades of any.
+
+One feature a value is what every solver and every search engine can hold. Where 300 equally frequent values all matter,
+LambdaMART by LightGBM has an NDCG@10 of .737 on generated data with 64 levels, .831 with 300, .828 with native
+categories and .695 without the column. Where their frequencies fall as 1/rank these are .813, .825, .835 and .693. Of
+10 values, levels and native categories give .861 alike.
 """
 
 from __future__ import annotations

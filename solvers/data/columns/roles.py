@@ -67,7 +67,40 @@ _GLOB = frozenset("*?[")
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What a user says about the columns; see `from_frame`."""
+    """What a user says about the columns of a table, which has a row per document.
+
+    Attributes
+    ----------
+    qid : str, default="qid"
+        Column of the query ids, numbers or text, in any order; without one of the default name, that of `QUERIES`.
+    grade : str or None, default="grade"
+        Column of the grades; without one of the default name, that of `GRADES`. With None, all grades are 0.
+    document : str, optional
+        Column of the document ids. By default the first of `DOCUMENTS`, if there is one.
+    weight : str, optional
+        Column that says how often a query counts: a positive number, the same for all documents of a query.
+    document_weight : str, optional
+        Column that says how often a document counts: a positive number.
+    position : str, optional
+        Column that says where a document was shown when it was judged by clicks: a whole number, not negative.
+    time : str, optional
+        Column, of numbers, dates or ISO 8601 text, that says when a document was shown or judged.
+    group_by_time : str, optional
+        Column by whose latest document the queries are put in order.
+    session : str, optional
+        Column of ids: every row has the latest time of its session, so that divisions by time keep sessions together.
+    features : str or sequence of str, optional
+        The feature columns: names, globs such as "bm25*", or both separated by commas. By default all other columns.
+        Numbers and truth values are features as they are. Dates, also ISO 8601 text, become ages: the days before the
+        latest one. Categories, and text whose values recur in several queries, become a feature a value, such as
+        colour=red, which is 1 where the column has it.
+    drop : str or sequence of str, optional
+        Columns that are not used, in the same way.
+    levels : int, default=64
+        The most features of a category: those of its values that occur in most queries.
+    grades : str or mapping, optional
+        The numbers of grades that are words, such as "Bad=0,Good=1".
+    """
 
     qid: str = "qid"
     grade: str | None = "grade"

@@ -24,7 +24,7 @@ from ranktune.solvers.data.disk.stored import read_queries
 from ranktune.solvers.data.disk.writer import Known, QueriesWriter
 from ranktune.solvers.data.grouping import Grouping
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.values import joined_columns
+from ranktune.solvers.data.values import joined_columns, widened
 
 JOINED = 1 << 22
 """Values of features that are held at a time, at most, while segments are joined."""
@@ -57,7 +57,7 @@ class Segments:
         if last is None or last.is_sparse != is_sparse or (width > last.n_features and not is_sparse):
             last = self._segment(width, is_sparse)
         last.n_features = max(last.n_features, width)
-        last.add(_widened(features, last.n_features, is_sparse), grades, document_ids, columns)
+        last.add(widened(features, last.n_features, is_sparse), grades, document_ids, columns)
 
     def finish(self, grouping: Grouping, n_features: int, *, is_sparse: bool, **known: Unpack[Known]) -> None:
         """Make the folder hold the queries of grouping, with so many features in one layout."""
@@ -113,7 +113,7 @@ def _documents(
     for k in np.unique(of_part):
         places = np.flatnonzero(of_part == k)
         rows = numbers[places] - (ends[k] - parts[k].n_documents)
-        features.append(_widened(_rows(parts[k].features, rows), n_features, is_sparse))
+        features.append(widened(_rows(parts[k].features, rows), n_features, is_sparse))
         taken.append((parts[k], rows, places))
     back = np.argsort(np.concatenate([places for _, _, places in taken]), kind="stable")
     joined = features[0]
@@ -137,16 +137,3 @@ def _rows(features: Features, rows: Ints) -> Features:
         return rows_of(features, int(rows[0]), int(rows[-1]) + 1)
     chosen: Features = features[rows]
     return chosen
-
-
-def _widened(features: Features, n_features: int, is_sparse: bool) -> Features:
-    """Return features in a layout, with columns of zeros added up to n_features."""
-    if isinstance(features, np.ndarray):
-        if features.shape[1] < n_features:
-            wide = np.zeros((len(features), n_features), dtype=features.dtype)
-            wide[:, : features.shape[1]] = features
-            features = wide
-        return sparse.csr_array(features) if is_sparse else features
-    parts = (features.data, features.indices, features.indptr)
-    wider = sparse.csr_array(parts, shape=(features.shape[0], n_features))
-    return wider if is_sparse else wider.toarray()

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Unpack
 
 import numpy as np
-from scipy import sparse
 
 from ranktune.solvers.core.arrays import Features, Ids, Json, Sizes
 from ranktune.solvers.data.conversion.segments import Segments
-from ranktune.solvers.data.readers.parsing.feature_rows import is_dense, scatter, without_zeros
+from ranktune.solvers.data.readers.parsing.feature_rows import csr_block, is_dense, scatter
 from ranktune.solvers.data.readers.parsing.options import LineOptions
-from ranktune.solvers.data.readers.text import TextBlock, TextBlocks
-from ranktune.solvers.data.values import csr_of
+from ranktune.solvers.data.readers.text import TextBlocks
 
 
 def write_text(
@@ -41,8 +39,12 @@ def write_text(
     with Segments(folder, blocks.dtype, sync=sync) as segments:
         for block in blocks:
             n_entries += len(block.values)
-            dense = is_dense(layout, n_entries, blocks.n_rows, blocks.n_features or blocks.width)
-            features = _dense(block, blocks) if dense else _csr(block, blocks)
+            width = blocks.n_features or blocks.width
+            if is_dense(layout, n_entries, blocks.n_rows, width):
+                features: Features = np.zeros((len(block.grades), width), dtype=blocks.dtype)
+                scatter(block.values, block.columns, block.ends, features)
+            else:
+                features = csr_block(block.values, block.columns, block.ends, width, blocks.dtype)
             ids = None if block.document_ids is None else np.array(block.document_ids, dtype=object)
             segments.add(features, block.grades, ids)
             if on_share is not None:
@@ -50,15 +52,3 @@ def write_text(
         grouping, width = blocks.grouping(qid, group), blocks.check_features()
         is_sparse = not is_dense(layout, n_entries, blocks.n_rows, width)
         segments.finish(grouping, width, is_sparse=is_sparse, has_missing=blocks.has_missing, source=source)
-
-
-def _dense(block: TextBlock, blocks: TextBlocks) -> Features:
-    rows = np.zeros((len(block.grades), blocks.n_features or blocks.width), dtype=blocks.dtype)
-    scatter(block.values, block.columns, block.ends, rows)
-    return rows
-
-
-def _csr(block: TextBlock, blocks: TextBlocks) -> sparse.csr_array:
-    values, columns, ends = without_zeros(block.values, block.columns, block.ends)
-    indptr = np.concatenate([[0], ends])
-    return csr_of(values.astype(blocks.dtype), columns, indptr, blocks.n_features or blocks.width)

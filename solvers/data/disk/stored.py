@@ -20,7 +20,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ranktune.solvers.core.arrays import Array, Features, Json
+from ranktune.solvers.core.arrays import Array, Features, Json, as_objects
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.documents import COLUMNS, ByDocument
 from ranktune.solvers.data.columns.encoding import Encoding
@@ -171,12 +171,12 @@ def _queries(about: Json, arrays: Mapping[str, Array], folder: Path) -> Queries:
     document_ids = arrays.get("documents")
     columns = cast(ByDocument, {name: arrays[name] for name in COLUMNS if name in arrays})
     if document_ids is None and documents.exists():
-        document_ids = _objects(json.loads(documents.read_text(encoding="utf-8")))
+        document_ids = as_objects(json.loads(documents.read_text(encoding="utf-8")))
     return Queries(
         features,
         arrays["grades"],
         arrays["starts"],
-        arrays["query_ids"] if "query_ids" in arrays else _objects(about["query_ids"]),
+        arrays["query_ids"] if "query_ids" in arrays else as_objects(about["query_ids"]),
         document_ids,
         feature_names=None if names is None else tuple(str(name) for name in names),
         rows=arrays.get("rows"),
@@ -204,7 +204,3 @@ def _features(arrays: Mapping[str, Array], n_features: int, folder: Path) -> Fea
     if len(indices) and indices.view(f"u{indices.itemsize}").max() >= n_features:  # negative ones are large so
         raise DataError(f"{folder}: is damaged: it has columns beyond its {n_features}. Convert the source again.")
     return csr_of(data, indices, indptr, n_features)
-
-
-def _objects(values: Iterable[object]) -> Array:
-    return np.fromiter(values, dtype=np.object_)

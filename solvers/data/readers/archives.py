@@ -18,13 +18,13 @@ from ranktune.solvers.core.arrays import Array, Features
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.memory import check_room
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.parsing.streams import FREE_EXPANSION, MAX_EXPANSION
 
 _CSR = ("data", "indices", "indptr", "shape")
 _KNOWN = ("X", *_CSR, "y", "qid", "group", "feature_names", "document_ids")
-_FREE_EXPANSION = 64 << 20
 
 
-def read_npz(path: str | Path, *, max_expansion: float = 200.0) -> Queries:
+def read_npz(path: str | Path) -> Queries:
     """Return the queries of an archive that numpy.savez wrote.
 
     Parameters
@@ -32,8 +32,6 @@ def read_npz(path: str | Path, *, max_expansion: float = 200.0) -> Queries:
     path : str or Path
         The archive. It holds X, or data, indices, indptr and shape of a CSR matrix; y; qid or group; optionally
         feature_names and document_ids. Other members are ignored.
-    max_expansion : float, default=200
-        How many times its packed size a member above 64 MB may unpack to.
 
     Returns
     -------
@@ -50,7 +48,7 @@ def read_npz(path: str | Path, *, max_expansion: float = 200.0) -> Queries:
     try:
         with zipfile.ZipFile(path) as archive:
             infos = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-            parts = {name: _member(path, archive, infos[name], max_expansion) for name in _KNOWN if name in infos}
+            parts = {name: _member(path, archive, infos[name]) for name in _KNOWN if name in infos}
     except DataError:
         raise
     except FileNotFoundError:
@@ -63,12 +61,12 @@ def read_npz(path: str | Path, *, max_expansion: float = 200.0) -> Queries:
         raise DataError(f"{path}: {error}") from None
 
 
-def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, max_expansion: float) -> Array:
+def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Array:
     """Return one array, after its header was checked against the size of the member."""
-    if info.file_size > max(_FREE_EXPANSION, max_expansion * info.compress_size):
+    if info.file_size > max(FREE_EXPANSION, MAX_EXPANSION * info.compress_size):
         raise DataError(
-            f"{path}: {info.filename} unpacks to more than {max_expansion:g} times its size: that looks like a "
-            "decompression bomb. If it is not, write it by numpy.savez, which does not pack, or raise max_expansion."
+            f"{path}: {info.filename} unpacks to more than {MAX_EXPANSION} times its size: that looks like a "
+            "decompression bomb. If it is not, write it by numpy.savez, which does not pack."
         )
     with archive.open(info) as stream:
         version = np.lib.format.read_magic(stream)

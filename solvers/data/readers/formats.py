@@ -150,7 +150,6 @@ READERS: Table[Reader] = Table(
             label=".npz",
             help="arrays X, y, qid",
             endings=(".npz",),
-            options="ArchiveOptions",
             queries=f"{_DATA}.readers.archives:read_npz",
         ),
         "folds": Reader(

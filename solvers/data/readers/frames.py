@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, Unpack, get_args
+from typing import NamedTuple, get_args
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ranktune.solvers.core.arrays import Array, Ids, Ints
+from ranktune.solvers.core.arrays import Array, Ids, Ints, as_objects, put_back
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
 from ranktune.solvers.data.columns.dates import dates, with_dates
@@ -30,7 +30,7 @@ from ranktune.solvers.data.columns.values import contents, encoded, is_numeric, 
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.judgments import Judgments
-from ranktune.solvers.data.readers.parsing.options import Missing, MoreOptions
+from ranktune.solvers.data.readers.parsing.options import Missing
 
 
 def is_table(value: object) -> bool:
@@ -49,96 +49,6 @@ def is_frame(value: object) -> bool:
         return isinstance(nw.from_native(value, pass_through=True), nw.DataFrame | nw.LazyFrame)
     except Exception:  # of a frame: as_eager says why it cannot be used
         return True
-
-
-def from_frame(
-    frame: object,
-    *,
-    grade: str | None = "grade",
-    qid: str = "qid",
-    document: str | None = None,
-    features: Sequence[str] | str | None = None,
-    drop: Sequence[str] | str = (),
-    levels: int = 64,
-    weight: str | None = None,
-    document_weight: str | None = None,
-    position: str | None = None,
-    missing: Missing = "keep",
-    **more: Unpack[MoreOptions],
-) -> Queries:
-    """Return the rows of a data frame grouped by query.
-
-    Parameters
-    ----------
-    frame : data frame
-        pandas, polars, pyarrow or another frame that narwhals supports, one row per document. A lazy one is collected.
-    grade : str or None, default="grade"
-        Column of the grades. Without a column of the default name, the one called label, relevance, rel, y, judgment or
-        rating is used; where several are, it is an error. With None, all grades are 0.
-    qid : str, default="qid"
-        Column of the query ids, numbers or text, in any order. Without a column of the default name, the one called
-        query, query_id, queryid, group, group_id, search_id or session_id is used.
-    document : str, optional
-        Column of the document ids. By default the one called document, docid, doc_id, document_id, _id, id or
-        product_id, if there is one.
-    features : str or sequence of str, optional
-        The feature columns: names, globs such as "bm25*", or both separated by commas. By default all other columns.
-        Numbers and truth values are features as they are. Dates, also ISO 8601 text, become ages: the days before the
-        latest one. Categories, and text whose values recur in several queries, become a feature a value, such as
-        colour=red, which is 1 where the column has it.
-    drop : str or sequence of str, optional
-        Columns that are not used, in the same way.
-    levels : int, default=64
-        The most features of a category: those of its values that occur in most queries.
-    weight : str, optional
-        Column that says how often a query counts: a positive number, the same for all documents of a query.
-    document_weight : str, optional
-        Column that says how often a document counts: a positive number.
-    position : str, optional
-        Column that says where a document was shown when it was judged by clicks: a whole number, not negative.
-    missing : {"keep", "error", "zero"}, default="keep"
-        Whether empty and NaN values of features stay missing (NaN), are errors, or are read as 0. Infinite values are
-        errors, or with "zero" read as 0.
-    **more
-        grades="Bad=0,Good=1", or a mapping: the numbers of grades that are words. time="COLUMN", of numbers, dates or
-        ISO 8601 text: when a document was shown or judged. group_by_time="COLUMN": the queries are put in the order of
-        their latest document. session="COLUMN", of ids: every row has the latest time of its session, so that divisions
-        by time keep sessions together.
-
-    Returns
-    -------
-    Queries
-        The documents grouped by query; the features are float32 if every column is, else float64.
-
-    Raises
-    ------
-    DataError
-        A column is missing, holds text or an infinite value, or has missing values that may not be there. The message
-        names it and the remedy.
-    ParameterError
-        missing has an unknown value.
-
-    Notes
-    -----
-    One feature a value is what every solver and every search engine can hold. Where 300 equally frequent values all
-    matter, LambdaMART by LightGBM has an NDCG@10 of .737 on generated data with 64 levels, .831 with 300, .828 with
-    native categories and .695 without the column. Where their frequencies fall as 1/rank these are .813, .825, .835
-    and .693. Of 10 values, levels and native categories give .861 alike.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from ranktune.solvers.data.readers.frames import from_frame
-    >>> frame = pd.DataFrame({"qid": ["a", "a", "b"], "grade": [1, 0, 2], "bm25": [0.5, 0.2, 0.9]})
-    >>> queries = from_frame(frame)
-    >>> queries.n_queries, queries.feature_names
-    (2, ('bm25',))
-    """
-    wanted = Wanted(
-        qid=qid, grade=grade, document=document, weight=weight, document_weight=document_weight,
-        position=position, features=features, drop=drop, levels=levels, **more,
-    )  # fmt: skip
-    return queries_of(Table(frame), wanted, missing)
 
 
 @dataclass(frozen=True)
@@ -239,7 +149,7 @@ def queries_of(
 
 
 def _learnt(
-    frame: Frame, roles: Roles, ids: Ids | None, sizes: Sequence[int] | None, *, missing: str = "keep", levels: int = 64
+    frame: Frame, roles: Roles, ids: Ids | None, sizes: Sequence[int] | None, *, missing: str, levels: int
 ) -> Known:
     """Return the features of a training table and how its columns become them."""
     encoding = learn(frame, roles, cache(lambda: _query_of_row(len(frame), ids, sizes)), missing, levels)
@@ -248,30 +158,27 @@ def _learnt(
 
 def learnt(table: Table, wanted: Wanted, missing: Missing, *, qrels: bool) -> Known:
     """Return the features of a training table and how its columns become them."""
-    frame = as_eager(table.frame)
-    columns = table.roles(frame, wanted, qrels=qrels)
-    ids = table.query_ids(frame, columns)
-    return _learnt(frame, columns, ids, table.sizes if ids is None else None, missing=missing, levels=wanted.levels)
+    return _learnt(*_training_rows(table, wanted, qrels), missing=missing, levels=wanted.levels)
 
 
 def taken_as(table: Table, wanted: Wanted, missing: Missing, *, qrels: bool) -> tuple[Roles, dict[str, Taken]]:
     """Return how the columns of a training table are taken, and as what the feature columns."""
+    frame, columns, ids, sizes = _training_rows(table, wanted, qrels)
+    return columns, taken(frame, columns, cache(lambda: _query_of_row(len(frame), ids, sizes)), missing, wanted.levels)
+
+
+def _training_rows(table: Table, wanted: Wanted, qrels: bool) -> tuple[Frame, Roles, Ids | None, Sequence[int] | None]:
     frame = as_eager(table.frame)
     columns = table.roles(frame, wanted, qrels=qrels)
     ids = table.query_ids(frame, columns)
-    sizes = table.sizes if ids is None else None
-    return columns, taken(frame, columns, cache(lambda: _query_of_row(len(frame), ids, sizes)), missing, wanted.levels)
+    return frame, columns, ids, table.sizes if ids is None else None
 
 
 def _query_of_row(n_rows: int, ids: Ids | None, sizes: Sequence[int] | None) -> Ints:
     """Return the number of the query of each row, (n_rows,)."""
     grouping = group_rows(n_rows, ids, sizes)
     numbers = np.repeat(np.arange(len(grouping.ids)), np.diff(grouping.starts))
-    if grouping.rows is None:
-        return numbers
-    query_of_row = np.empty_like(numbers)
-    query_of_row[grouping.rows] = numbers
-    return query_of_row
+    return put_back(numbers, grouping.rows)
 
 
 def as_eager(frame: object) -> Frame:
@@ -393,6 +300,4 @@ def _ids(frame: Frame, name: str) -> Array:
         return column.to_numpy()
     text = polars_text(column)
     rows, values = (np.arange(len(column)), column.to_list()) if text is None else numbered_text(text)
-    ids = np.empty(len(values), dtype=object)
-    ids[:] = values
-    return ids[rows]
+    return as_objects(values)[rows]

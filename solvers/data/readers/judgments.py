@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from ranktune.solvers.core.arrays import Array, Floats, Ids, JsonView, Mask
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, unguarded
 from ranktune.solvers.data.readers.formats import first_line
 from ranktune.solvers.data.readers.judgment_files import FORMS, judgment_lines
+
+if TYPE_CHECKING:
+    import polars
 
 
 class Judged(NamedTuple):
@@ -118,20 +121,14 @@ def read_judgments(path: str | Path, named: JsonView = MappingProxyType({})) -> 
 
 def _of_clicks(path: Path) -> Judgments:
     """Return the judgments in a table, without those that are unknown or have no weight."""
-    import polars  # not every study reads a table
+    import polars
 
-    try:
-        read = polars.read_parquet(path) if path.suffix == ".parquet" else polars.read_csv(path, infer_schema=False)
-        frame = read.select(
-            polars.col("query", "document").cast(polars.String).fill_null(""),  # as the query of a log without queries
-            polars.col("relevance", "weight").cast(polars.Float64),
-        )
-    except (polars.exceptions.PolarsError, OSError) as error:
-        first = str(error).partition("\n")[0]
-        raise DataError(
-            f"{path}: is no table of judgments ({first}). Its columns are query, document, relevance, weight, as "
-            "`ranktune clicks` writes them."
-        ) from None
+    what = (
+        "is no table of judgments ({}). Its columns are query, document, relevance, weight, as `ranktune clicks` "
+        "writes them"
+    )
+    frame = small_table(path, {"query": str, "document": str, "relevance": float, "weight": float}, what)
+    frame = frame.with_columns(polars.col("query", "document").fill_null(""))  # as the query of a log without queries
     known = frame.filter(polars.col("relevance").is_finite() & (polars.col("weight") > 0.0))
     if not known.height:
         raise DataError(f"{path}: none of its {frame.height} judgments is known. Give more of the click log.")
@@ -144,3 +141,15 @@ def _of_clicks(path: Path) -> Judgments:
             raise DataError(f"{path}: document {document} of query {query} has several grades. Keep one of them.")
         weights.setdefault(query, {})[document] = weight
     return Judgments(path, by_query, weights)
+
+
+def small_table(path: Path, columns: Mapping[str, type], otherwise: str) -> polars.DataFrame:
+    """Return columns of a csv or Parquet file as these types. Raises DataError, as otherwise says, where none are."""
+    import polars  # takes a moment, which other files do not need
+
+    try:
+        read = polars.read_parquet(path) if path.suffix == ".parquet" else polars.read_csv(path, infer_schema=False)
+        return read.select(polars.col(name).cast(kind) for name, kind in columns.items())
+    except (polars.exceptions.PolarsError, OSError) as error:
+        first = str(error).partition("\n")[0]
+        raise DataError(f"{path}: {otherwise.format(first)}.") from None

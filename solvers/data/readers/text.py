@@ -16,7 +16,7 @@ from typing import NamedTuple, Unpack, get_args
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ids, Ints, Sizes
-from ranktune.solvers.core.checks import check_choice
+from ranktune.solvers.core.checks import check_choice, check_count
 from ranktune.solvers.core.compiled import is_worth_loading
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, listed
 from ranktune.solvers.core.memory import check_room
@@ -64,13 +64,11 @@ def read_text(
         dtype, np.float32 or np.float64, by default the first: type of the features; each value is the nearest such
         number to the decimal. one_based=False: features are counted from 0, not from 1. missing="keep", "error" or
         "zero": whether NULL, NaN, NA and None are missing values (NaN), are errors, or are read as 0; infinite values
-        are errors, or with "zero" read as 0. strict=True: raise an error for what is otherwise repaired with a
-        RankTuneWarning, a query in several places and features out of order. max_features=1_000_000: feature indices
+        are errors, or with "zero" read as 0. max_features=1_000_000: feature indices
         above this number are errors. layout="auto", "dense", "sparse" or "written": "auto" is dense where at least a
         quarter of the values are written; "written" is sparse and keeps zeros that are written, which to XGBoost are
-        other values than those that a line leaves out. max_expansion=200: how many times its size a compressed file may
-        unpack to. grades="bad=0,good=1" or "-1=0", or a mapping: the numbers of grades that are no numbers, or are
-        other ones.
+        other values than those that a line leaves out. grades="bad=0,good=1" or "-1=0", or a mapping: the numbers of
+        grades that are no numbers, or are other ones.
 
     Returns
     -------
@@ -145,13 +143,13 @@ class TextBlocks:
 
     def __init__(
         self, path: Path, *, n_features: int | None = None, dtype: type | str = np.float32, one_based: bool = True,
-        missing: Missing = "keep", strict: bool = False, max_features: int = 1_000_000, layout: Layout = "auto",
-        max_expansion: float = 200.0, grades: object = None,
+        missing: Missing = "keep", max_features: int = 1_000_000, layout: Layout = "auto",
+        grades: object = None,
     ) -> None:  # fmt: skip
         _check_options(n_features, dtype, layout, max_features, missing)
         self.position = self._at = Position(path)
         self.n_features, self.dtype, self.base = n_features, np.dtype(dtype), int(one_based)
-        self.missing, self.strict, self.max_features, self.max_expansion = missing, strict, max_features, max_expansion
+        self.missing, self.max_features = missing, max_features
         self.has_missing = self._marked = False
         self.n_rows = self.width = 0
         self._single = self.dtype == np.float32
@@ -163,7 +161,7 @@ class TextBlocks:
 
     def __iter__(self) -> Iterator[TextBlock]:
         """Yield the blocks of the file, once. Raises DataError at the first fault."""
-        texts = line_blocks(self.position, max_expansion=self.max_expansion)
+        texts = line_blocks(self.position)
         for parsed in in_order(map(self._numbered, texts) if self._grades else texts, self._parse, self.position):
             block = self._block(*parsed)
             if block is not None:
@@ -212,11 +210,9 @@ class TextBlocks:
     def check_features(self) -> int:
         """Return the number of features, after all blocks. Raises DataError where there is none."""
         if self._unsorted_at:
-            self._repaired(
-                f"{self.position.path}:{self._unsorted_at}: features are out of order on this line, and were sorted."
-            )
+            _warn(f"{self.position.path}:{self._unsorted_at}: features are out of order on this line, and were sorted.")
         if self._marked:
-            self._repaired(f"{self.position.path} {ABSENT}")
+            _warn(f"{self.position.path} {ABSENT}")
         n_features = self.width if self.n_features is None else self.n_features
         if n_features == 0:
             raise DataError(f"{self.position.path}: no line has a feature. {_FORM}")
@@ -234,11 +230,6 @@ class TextBlocks:
             f"not have: {listed(np.unique(columns[beyond]) + self.base)}. It has {n_features}. Remove them here, or "
             "train on data that has them."
         )
-
-    def _repaired(self, message: str) -> None:
-        if self.strict:
-            raise DataError(f"{message} strict reading does not repair: fix the file, or read it without strict.")
-        warnings.warn(message, RankTuneWarning, stacklevel=4)
 
     def _finish_hard(self, text: Bytes, into: ParseBuffers, n_hard: int) -> None:
         """Replace the numbers that need exact arithmetic, in the order of the text."""
@@ -290,7 +281,7 @@ class TextBlocks:
                 raise DataError(f"{path}: its lines have a qid: already. Leave qid= and group= out.")
             grouping, several_places = self._runs.grouping(n_rows)
             if several_places:
-                self._repaired(f"{path}:{several_places}")
+                _warn(f"{path}:{several_places}")
             return grouping
         if qid is not None or group is not None:
             return group_rows(n_rows, qid, group)
@@ -306,17 +297,17 @@ class TextBlocks:
             raise DataError(f"{sizes}: {error}") from None
 
 
+def _warn(message: str) -> None:
+    warnings.warn(message, RankTuneWarning, stacklevel=4)
+
+
 def _check_options(n_features: int | None, dtype: type | str, layout: str, max_features: int, missing: str) -> None:
     """Raise ParameterError for a value that an option of `read_text` cannot have."""
-    try:
-        known_dtype = np.dtype(dtype) in (np.float32, np.float64)
-    except TypeError:
-        known_dtype = False
-    if not known_dtype:
+    if dtype not in (np.float32, np.float64, "float32", "float64"):
         raise ParameterError(f"dtype={dtype!r}: features are held as np.float32 or np.float64.")
-    for name, count in (("n_features", n_features), ("max_features", max_features)):
-        if count is not None and (isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0):
-            raise ParameterError(f"{name}={count!r}: it must be a whole number of at least 0.")
+    if n_features is not None:
+        check_count("n_features", n_features)
+    check_count("max_features", max_features)
     check_choice("layout", layout, get_args(Layout))
     check_choice("missing", missing, get_args(Missing))
 

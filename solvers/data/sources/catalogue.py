@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 
 from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.core.table import named
 from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, Decision, Undecided, answered
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
@@ -130,10 +130,10 @@ def read(
     solver : str, optional
         That of the model that scores the documents, by which it takes them.
     **options
-        Options of `read_text` (dtype, one_based, missing, strict, max_features, layout, qid, group, max_expansion,
-        grades) for text; of `from_frame` (grade, grades, qid, document, features, drop, levels, weight,
+        Options of `read_text` (dtype, one_based, missing, max_features, layout, qid, group, grades)
+        for text; of `Wanted` (grade, grades, qid, document, features, drop, levels, weight,
         document_weight, position, time, group_by_time, session, missing) for tables and frames, and qrels, a file of
-        judgments that gives the grades; of `read_npz` (max_expansion) for .npz.
+        judgments that gives the grades.
 
     Returns
     -------
@@ -260,7 +260,10 @@ def decisions_of(table: Table, options: ReadOptions) -> tuple[list[Decision], Re
                     options["grade"] = None  # of which the other questions are independent
                 if NUMBER in str(options.get("grades")):
                     options["grades"] = re.sub("=[^=,]*(?=,|$)", "=0", str(options["grades"]))
-            except DataError:  # the answers leave it open which are the queries, or it has other faults
+            except (
+                DataError,
+                ParameterError,
+            ):  # the answers leave it open which are the queries, or it has other faults
                 return asked, options
             else:
                 return [*asked, *questions_on(suspects(queries), options.get("features"))], options

@@ -100,7 +100,7 @@ def suspects(queries: Queries) -> list[Suspect]:
         source = sources.get(name, name)
         if not values.min() < values.max():
             continue
-        if len(pairs.better) >= MIN_PAIRS:
+        if len(pairs[0]) >= MIN_PAIRS:
             power = _power(values, sample.grades, pairs)
             if source not in powers or power.share > powers[source].share:
                 powers[source], places[source] = power, column
@@ -173,15 +173,7 @@ def _sample(queries: Queries) -> Queries:
     return queries.select(np.linspace(0, queries.n_queries - 1, count).astype(np.int64))
 
 
-@dataclass(frozen=True)
-class _Pairs:
-    """Documents of one query and different grades: the better one and the other of each pair."""
-
-    better: Ints
-    worse: Ints
-
-
-def _pairs(queries: Queries) -> _Pairs:
+def _pairs(queries: Queries) -> tuple[Ints, Ints]:
     """Return pairs that were drawn at random, about one a document."""
     generator = np.random.default_rng(0)
     n = queries.n_documents
@@ -192,7 +184,7 @@ def _pairs(queries: Queries) -> _Pairs:
     difference = queries.grades[document] - queries.grades[other]
     better = np.concatenate([document[difference > 0], other[difference < 0]])
     worse = np.concatenate([other[difference > 0], document[difference < 0]])
-    return _Pairs(better, worse)
+    return better, worse
 
 
 def _column(features: Features, number: int) -> Floats:
@@ -219,8 +211,8 @@ class _Power(NamedTuple):
     is_function: bool
 
 
-def _power(values: Floats, grades: Floats, pairs: _Pairs) -> _Power:
-    difference = values[pairs.better] - values[pairs.worse]
+def _power(values: Floats, grades: Floats, pairs: tuple[Ints, Ints]) -> _Power:
+    difference = values[pairs[0]] - values[pairs[1]]
     apart = int(np.count_nonzero(difference))
     right = int(np.count_nonzero(difference > 0.0))
     falls = bool(2 * right < apart)

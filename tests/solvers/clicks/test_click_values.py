@@ -9,9 +9,9 @@ import pytest
 
 from ranktune.solvers.clicks.counterfactual import ratio
 from ranktune.solvers.clicks.counts import Counts
-from ranktune.solvers.clicks.examination import Examination
+from ranktune.solvers.clicks.examination import CLIP, Examination
 from ranktune.solvers.clicks.impressions import Impressions
-from ranktune.solvers.clicks.judging.gains import CLIP, ClickGains, by_searches
+from ranktune.solvers.clicks.judging.gains import ClickGains, by_searches
 from ranktune.solvers.clicks.judging.values import values_of
 from ranktune.solvers.core.arrays import Floats, Ints, as_ints
 from ranktune.solvers.core.errors import DataError

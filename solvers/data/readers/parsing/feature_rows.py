@@ -6,28 +6,18 @@ are faster on dense rows of the same size, so data is dense where at least a qua
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Features, Floats, Ints, Matrix
+from ranktune.solvers.core.arrays import Features, Floats, Ints, Matrix, dense
 from ranktune.solvers.core.compiled import compiled, is_worth_loading
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.readers.parsing.options import Layout
 from ranktune.solvers.data.readers.parsing.parse_buffers import Columns
+from ranktune.solvers.data.values import csr_of, widened
 
 DENSE_SHARE = 0.25
-
-
-@dataclass(frozen=True)
-class _Entries:
-    """Sparse rows: values and columns in row order, ends (n_rows,) the number of entries up to each row's end."""
-
-    values: Matrix
-    columns: Columns
-    ends: Ints
 
 
 class Rows:
@@ -40,7 +30,7 @@ class Rows:
     def __init__(self, layout: Layout, dtype: DTypeLike, n_features: int | None = None) -> None:
         self.layout, self.dtype, self.n_features = layout, np.dtype(dtype), n_features
         self.n_rows = self.n_entries = self.width = 0
-        self._blocks: list[Matrix | _Entries] = []
+        self._blocks: list[Features] = []
         self._array: Matrix | None = None
         self._in_array = 0
 
@@ -57,9 +47,7 @@ class Rows:
             (scatter if is_worth_loading(len(values)) else _place)(values, columns, ends, block)
             self._blocks.append(block)
             return
-        if self.layout != "written":
-            values, columns, ends = without_zeros(values, columns, ends)
-        self._blocks.append(_Entries(values.astype(self.dtype), columns.astype(np.int32), ends.astype(np.int64)))
+        self._blocks.append(csr_block(values, columns, ends, width, self.dtype, keeps_zeros=self.layout == "written"))
 
     def joined(self, n_features: int) -> Features:
         """Return all rows, (n_rows, n_features), n_features at least width; the collection is empty afterwards."""
@@ -96,24 +84,13 @@ class Rows:
         self._blocks.reverse()
         while self._blocks:
             block = self._blocks.pop()  # each block is freed once it is copied
-            if isinstance(block, _Entries):
-                rows = whole[at : at + len(block.ends)]
-                _place(block.values, block.columns, block.ends, rows)
-            else:
-                rows = whole[at : at + len(block)]
-                rows[:, : block.shape[1]] = block
-            at += len(rows)
+            whole[at : at + block.shape[0], : block.shape[1]] = dense(block)
+            at += block.shape[0]
         return whole
 
     def _sparse(self, n_features: int) -> Features:
-        blocks = [block if isinstance(block, _Entries) else _entries(block) for block in self._blocks]
+        matrix = sparse.vstack([widened(block, n_features, True) for block in self._blocks], format="csr")
         self._blocks = []
-        counts = np.concatenate([[0], *[np.diff(block.ends, prepend=0) for block in blocks]])
-        data = np.concatenate([block.values for block in blocks])
-        indices = np.concatenate([block.columns for block in blocks])
-        kind = np.int32 if len(data) < 2**31 else np.int64
-        indptr = np.cumsum(counts).astype(kind)
-        matrix = sparse.csr_array((data, indices.astype(kind, copy=False), indptr), shape=(self.n_rows, n_features))
         matrix.has_canonical_format = True
         return matrix
 
@@ -140,15 +117,11 @@ def is_dense(layout: Layout, n_entries: int, n_rows: int, n_features: int) -> bo
     return n_entries >= DENSE_SHARE * n_rows * n_features
 
 
-def without_zeros(values: Floats, columns: Columns, ends: Ints) -> tuple[Floats, Columns, Ints]:
-    """Return the entries that are not 0."""
+def csr_block(
+    values: Floats, columns: Columns, ends: Ints, width: int, dtype: DTypeLike, *, keeps_zeros: bool = False
+) -> sparse.csr_array:
+    """Return rows of so many columns as a CSR array; zeros that are written are left out unless they are kept."""
     kept = values != 0.0
-    if kept.all():
-        return values, columns, ends
-    return values[kept], columns[kept], np.concatenate([[0], np.cumsum(kept)])[ends]
-
-
-def _entries(block: Matrix) -> _Entries:
-    rows, columns = np.nonzero(block)
-    ends = np.cumsum(np.bincount(rows, minlength=len(block)))
-    return _Entries(block[rows, columns], columns.astype(np.int32), ends.astype(np.int64))
+    if not (keeps_zeros or kept.all()):
+        values, columns, ends = values[kept], columns[kept], np.concatenate([[0], np.cumsum(kept)])[ends]
+    return csr_of(values.astype(dtype), columns.astype(np.int32), np.concatenate([[0], ends]), width)

@@ -19,10 +19,8 @@ class LineOptions(TypedDict, total=False):
     dtype: type | str
     one_based: bool
     missing: Missing
-    strict: bool
     max_features: int
     layout: Layout
-    max_expansion: float
 
 
 class TextOptions(LineOptions, total=False):
@@ -32,18 +30,13 @@ class TextOptions(LineOptions, total=False):
     group: Sizes | None
 
 
-class MoreOptions(TypedDict, total=False):
-    """Which columns are times, and what grades mean: see `from_frame`."""
+class ColumnOptions(TypedDict, total=False):
+    """Which columns of a table are what: see `Wanted`."""
 
     grades: object
     time: str | None
     group_by_time: str | None
     session: str | None
-
-
-class ColumnOptions(MoreOptions, total=False):
-    """Which columns of a table are what: see `from_frame`."""
-
     grade: str | None
     document: str | None
     features: Sequence[str] | str | None
@@ -60,12 +53,6 @@ class FrameOptions(ColumnOptions, total=False):
 
     qid: str
     missing: Missing
-
-
-class ArchiveOptions(TypedDict, total=False):
-    """Options of `read_npz`."""
-
-    max_expansion: float
 
 
 class FolderOptions(TextOptions, total=False):

@@ -32,6 +32,7 @@ from ranktune.solvers.data.readers.parsing.parse_buffers import (
     QUERY_END,
     ROWS,
     RUNS,
+    UNSORTED,
     VALUES,
     Fault,
     Grouped,
@@ -52,10 +53,10 @@ def parse(
     state = np.zeros(12, dtype=np.int64)
     state[GROUPED] = grouped
     fault, offset = parse_lines(text, base, max_features, single, get_args(Missing).index(missing), state, into)
-    rows, values, runs, hard, lines, width, is_unsorted, commented, grouping = (int(number) for number in state[:9])
+    rows, values, runs, hard, lines, width = state[:UNSORTED].tolist()
     return ParseResult(
-        Fault(fault), offset, rows, values, runs, hard, lines, width, bool(is_unsorted), bool(commented),
-        Grouped(grouping), bool(state[MISSING]),
+        Fault(fault), offset, rows, values, runs, hard, lines, width, bool(state[UNSORTED]), bool(state[COMMENTED]),
+        Grouped(state[GROUPED]), bool(state[MISSING]),
     )  # fmt: skip
 
 

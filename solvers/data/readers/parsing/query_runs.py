@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Array, Ints
+from ranktune.solvers.core.arrays import Array, Ints, as_objects
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.grouping import Grouping, group_rows
@@ -127,13 +127,7 @@ def decoded(text: Bytes, firsts: Ints, ends: Ints) -> list[str]:
 
 def text_array(texts: Sequence[str]) -> Array:
     """Return texts as an array: of text, or of objects where one of them is long."""
-    return np.array(texts) if max(map(len, texts)) <= _WIDEST_ID else _objects(texts)
-
-
-def _objects(texts: Sequence[str]) -> Array:
-    ids = np.empty(len(texts), dtype=object)
-    ids[:] = texts
-    return ids
+    return np.array(texts) if max(map(len, texts)) <= _WIDEST_ID else as_objects(texts)
 
 
 def _joined(parts: list[Ints | list[str]]) -> Array:
@@ -141,4 +135,6 @@ def _joined(parts: list[Ints | list[str]]) -> Array:
     numbers = [part for part in parts if isinstance(part, np.ndarray)]
     if len(numbers) == len(parts):
         return np.concatenate(numbers)
-    return _objects([str(name) for part in parts for name in (part.tolist() if isinstance(part, np.ndarray) else part)])
+    return as_objects(
+        [str(name) for part in parts for name in (part.tolist() if isinstance(part, np.ndarray) else part)]
+    )

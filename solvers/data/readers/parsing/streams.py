@@ -22,6 +22,7 @@ from ranktune.solvers.data.readers.parsing.decimals import Bytes
 
 BLOCK = 1 << 20  # it and the arrays parsed from it fit the processor's cache
 LONGEST_LINE = 64 << 20
+MAX_EXPANSION = 200
 FREE_EXPANSION = 64 << 20  # any compressed file may unpack to this size
 
 _FOREIGN = {
@@ -62,16 +63,16 @@ class Position:
     share: float = 0.0
 
 
-def line_blocks(position: Position, *, max_expansion: float = 200.0, size: int = BLOCK) -> Iterator[Bytes]:
+def line_blocks(position: Position, *, size: int = BLOCK) -> Iterator[Bytes]:
     """Yield the bytes of the file in blocks of complete lines, the last one ended by a newline if it was not.
 
     A block is valid until the next one is taken. The caller counts the lines of the blocks in `position`.
 
     Raises DataError where the file cannot be read, is damaged or of another kind, where a line is longer than
-    LONGEST_LINE bytes, and where a compressed file grows to more than max_expansion times its size.
+    LONGEST_LINE bytes, and where a compressed file grows to more than MAX_EXPANSION times its size.
     """
     with _opened(position.path) as (raw, stream, packed):
-        limit = packed * max_expansion
+        limit = packed * MAX_EXPANSION
         position.size = 0 if packed else position.path.stat().st_size
         buffer, kept, total, first = bytearray(size + 1), 0, 0, True
         while True:
@@ -80,8 +81,8 @@ def line_blocks(position: Position, *, max_expansion: float = 200.0, size: int =
             position.share = raw.tell() / max(packed or position.size, 1)
             if FREE_EXPANSION < total > limit > 0:
                 raise DataError(
-                    f"{position.path}: unpacks to more than {max_expansion:g} times its size ({total >> 20} MB and "
-                    "more): that looks like a decompression bomb. If it is not, unpack it, or raise max_expansion."
+                    f"{position.path}: unpacks to more than {MAX_EXPANSION} times its size ({total >> 20} MB and "
+                    "more): that looks like a decompression bomb. If it is not, unpack it."
                 )
             end = buffer.rfind(b"\n", kept, kept + got) + 1
             kept += got

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ranktune.solvers.clicks.features import history as history_module
 from ranktune.solvers.clicks.features import runs
 from ranktune.solvers.clicks.features.history import STRENGTH, History
 from ranktune.solvers.clicks.impressions import Impressions
@@ -87,7 +88,8 @@ def test_features_are_those_of_a_loop_over_what_was_before(
     monkeypatch.setattr(runs, "WINDOW", 40)
     monkeypatch.setattr(runs, "STEP", 2)
     log = drawn(round(gap))
-    history = History(parts(log), gap=gap, half_life="2h")
+    monkeypatch.setattr(history_module, "HALF_LIFE", 2.0 * HOUR)
+    history = History(parts(log), gap=gap)
     windows = list(history)
     assert len(windows) > 2 and len(np.unique([search for w in windows for search in w.rows["search"]])) > 40
     got = [

@@ -11,6 +11,7 @@ import pytest
 
 from ranktune.solvers.clicks.counts import Counts
 from ranktune.solvers.clicks.examination import Examination
+from ranktune.solvers.clicks.features import training as training_table
 from ranktune.solvers.clicks.features.documents import DocumentTable
 from ranktune.solvers.clicks.features.history import FEATURES, History
 from ranktune.solvers.clicks.features.training import Training
@@ -18,16 +19,22 @@ from ranktune.solvers.clicks.position_based import PositionBased
 from ranktune.solvers.clicks.reading.click_log import ClickLog
 from ranktune.solvers.core.arrays import Array
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
-from ranktune.solvers.data.readers.frames import from_frame
+from ranktune.solvers.data.queries import Queries
 from tests.support.click_simulation import Users
+from tests.support.frames import from_frame
 from tests.support.leaky_logs import DAY, HONEST, LEAKS, leaky_log
 
 LOG = leaky_log(0, Users(), sessions=2000)
 HALVING = Examination.given({1: 1.0, 2: 0.5, 4: 0.25, 8: 0.125, 10: 0.1})
 
 
-def test_rows_are_impressions_with_weights_by_inverse_propensity() -> None:
-    training = Training([LOG], HALVING, clip=5.0)
+def queries_of(training: Training) -> Queries:
+    return from_frame(polars.concat(training.frames()), document_weight="document_weight", position="position")
+
+
+def test_rows_are_impressions_with_weights_by_inverse_propensity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training_table, "CLIP", 5.0)
+    training = Training([LOG], HALVING)
     (known,) = History([LOG])
     kept = np.isin(known.rows["position"], [1, 2, 4, 8, 10])
     rows, frame = known.rows[kept], polars.concat(training.frames())
@@ -57,7 +64,7 @@ def test_a_written_table_is_read_as_the_queries_in_memory(suffix: str, tmp_path:
     rows = polars.DataFrame(
         {
             "query": LOG.query, "session": LOG.session, "document": LOG.document, "rank": LOG.position,
-            "click": LOG.click.astype(int), "time": LOG.time, "ctr": np.asarray(LOG.further)[:, 7], "name": "x",
+            "click": LOG.click.astype(int), "time": LOG.time, "name": "x",
         }
     ).with_columns(polars.col("time") + 3_000 * DAY)  # fmt: skip
     rows.write_csv(tmp_path / "log.csv")
@@ -67,17 +74,15 @@ def test_a_written_table_is_read_as_the_queries_in_memory(suffix: str, tmp_path:
     documents.write_csv(tmp_path / "documents.csv")
     log = ClickLog.open(tmp_path / "log.csv", further=True)
     fitted = PositionBased().fit(Counts.of(log))
-    training = Training(
-        log, fitted.examination, gap="2h", documents=DocumentTable.read(tmp_path / "documents.csv"), keep=["ctr"]
-    )
-    assert training.feature_names == [*FEATURES, "ctr", "price", "brand", "title"]
+    training = Training(log, fitted.examination, gap="2h", documents=DocumentTable.read(tmp_path / "documents.csv"))
+    assert training.feature_names == [*FEATURES, "price", "brand", "title"]
     assert any(remark.startswith("Left out: name is the same") for remark in training.remarks)
     training.write(tmp_path / f"table.{suffix}")
     read = getattr(polars, f"read_{suffix}")(tmp_path / f"table.{suffix}")
     with pytest.warns(RankTuneWarning, match=r"document '?\d+'? is in query \d+ twice"):  # as the log has it
         queries = from_frame(read, document_weight="document_weight", position="position")
     with pytest.warns(RankTuneWarning, match="twice"):
-        expected = training.queries()
+        expected = queries_of(training)
     category = {"brand:missing", *(f"brand={name}" for name in brands)}
     assert {name for name in queries.feature_names or () if name.startswith("brand")} == category
     with pytest.raises(DataError, match='role: document_weight="document_weight"'):
@@ -97,7 +102,7 @@ def test_a_written_table_is_read_as_the_queries_in_memory(suffix: str, tmp_path:
     by_query.with_columns(polars.col("price") + polars.col("query")).write_parquet(tmp_path / "pairs.parquet")
     pairs = Training(log, fitted.examination, documents=DocumentTable.read(tmp_path / "pairs.parquet"), gap="2h")
     with pytest.warns(RankTuneWarning, match="twice"):
-        queries = pairs.queries()
+        queries = queries_of(pairs)
     (known,) = pairs.history
     names = np.array([int(name) for name in pairs.history.counts.queries])[known.rows["query"]]
     expected_price = np.where((names < 2) & (ids % 2 == 0), ids / 8.0 + names, np.nan)
@@ -135,8 +140,6 @@ def test_text_is_a_category_or_is_left_out_by_the_reason(tmp_path: Path) -> None
 
 
 def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="keep has 'price'"):
-        Training([LOG], HALVING, keep=["price"])
     with pytest.raises(DataError, match=r"two columns .* 'grade'"):
         Training([replace(LOG, further_names=("grade", *LOG.further_names[1:]))], HALVING)
     path = tmp_path / "documents.csv"

@@ -19,10 +19,10 @@ from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.columns.decisions import Undecided, answered
 from ranktune.solvers.data.columns.encoding import Age, Category
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.frames import from_frame
 from ranktune.solvers.data.sources.catalogue import load, read
 from ranktune.solvers.data.sources.inspection import suspects
 from ranktune.solvers.models.linear import LinearModel
+from tests.support.frames import from_frame
 
 N_QUERIES, LENGTH = 30, 4
 N = N_QUERIES * LENGTH

@@ -11,8 +11,8 @@ import pytest
 
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.columns.roles import DOCUMENTS, GRADES, QUERIES, RATING, Roles, Wanted, roles
-from ranktune.solvers.data.readers.frames import from_frame
 from ranktune.solvers.data.sources import catalogue
+from tests.support.frames import from_frame
 
 COLUMNS = ("qid", "grade", "docid", "bm25_title", "bm25_body", "clicks", "a,b", "w[1]")
 

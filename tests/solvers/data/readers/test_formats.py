@@ -77,8 +77,8 @@ def test_a_package_offers_readers(tmp_path: Path) -> None:
     assert catalogue.read(boxes, **{"scale": 2.0}).features.tolist() == [[1.0], [0.5]]  # type: ignore[arg-type]
     (split,) = catalogue.load(sheet, vali=sheet, features="bm25")
     assert split.name == "a" and split.train.feature_names == ("bm25",) and split.vali is not None
-    with pytest.raises(ParameterError, match="strict= is not an option"):
-        catalogue.read(boxes, strict=True)
+    with pytest.raises(ParameterError, match="one_based= is not an option"):
+        catalogue.read(boxes, one_based=False)
     assert ".boxes" in give() and str(boxes) in completions(f"{tmp_path}/a.b")
 
 

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.readers.frames import from_frame, is_frame
+from ranktune.solvers.data.readers.frames import is_frame
+from tests.support.frames import from_frame
 
 COLUMNS: dict[str, list[Any]] = {
     "qid": ["b", "a", "b"],
