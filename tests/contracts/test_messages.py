@@ -34,7 +34,6 @@ IN_PYTHON = {
     "save": "of register_solver",
     "trusted": "of register_solver",
     "enable_metadata_routing": "of scikit-learn",
-    "replicates": "of a sampler that is an object",
     "prior": "of a dimension of scikit-optimize",
     "custom": "of a study that is declared in Python",
 }

@@ -18,7 +18,7 @@ from ranktune.command_line.options import has_option, takes_options
 from ranktune.solvers.core.declared import Declared, declared
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.settings import Settings
+from ranktune.tuner.study.settings import Settings, toml_fields
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 CALLS = {"tune": TuneArguments, "run": RunArguments, "resume": ResumeArguments, "work": WorkArguments}
@@ -55,7 +55,7 @@ def test_a_declared_field_is_an_argument_and_an_option(command: str, declared_fi
 def test_a_setting_is_a_field_of_study_and_a_key_of_toml(declared_field: Declared, tmp_path: Path) -> None:
     assert declared_field.name in Study().as_dict()
     (tmp_path / "s.toml").write_text("[space]\n" if declared_field.name == "space" else "")
-    default = getattr(Study.from_toml(tmp_path / "s.toml"), declared_field.name)
+    default = getattr(Study.from_dict(toml_fields(tmp_path / "s.toml")), declared_field.name)
     assert default == getattr(Study(name="s"), declared_field.name)
     (argument,) = (field for field in declared(TuneArguments) if field.name == declared_field.name)
     assert argument.setting == replace(declared_field.setting, python=argument.setting.python)
@@ -63,7 +63,7 @@ def test_a_setting_is_a_field_of_study_and_a_key_of_toml(declared_field: Declare
     assert " ".join(declared_field.setting.help.split()) in " ".join((Study.__doc__ or "").split())
     (tmp_path / "s.toml").write_text(f"{declared_field.name} = 1979-05-27\n")  # a date: of no setting's type
     with pytest.raises(ParameterError, match=f"{declared_field.name}="):
-        Study.from_toml(tmp_path / "s.toml")
+        Study.from_dict(toml_fields(tmp_path / "s.toml"))
 
 
 def test_study_declares_only_the_fields_it_fills_in() -> None:

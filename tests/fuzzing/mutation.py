@@ -33,6 +33,7 @@ from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.settings import toml_fields
 from tests.fuzzing.ledger import Ledger, table
 from tests.fuzzing.plain_readers import JUDGED, READERS, RefusedError, Row
 
@@ -231,7 +232,7 @@ def study_outcome(seed: int, folder: Path) -> tuple[Outcome, str]:
     text = 'data = "a.csv"\ntrials = 20\nmetric = "ndcg@10"\nsolvers = ["RankSVM"]\nseed = 3\nfolds = 4\n'
     path.write_bytes(mutated(text.encode(), generator))
     try:
-        study = Study.from_toml(path)
+        study = Study.from_dict(toml_fields(path))
     except RankTuneError as error:
         return Outcome.REFUSED, str(error)
     except Exception:

@@ -33,7 +33,6 @@ from ranktune.tuner.gp.encoding import Encoding
 from ranktune.tuner.gp.hyperparameters import Observed, Scaled, relative_variances
 from ranktune.tuner.gp.paths import Mixture, Paths, PathwiseImprovement, reference_point
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, scale_signed, standard_deviation, standardise
-from ranktune.tuner.gp.replicates import best_replicate
 from ranktune.tuner.gp.search import maximise
 from ranktune.tuner.gp.trust_region import TrustRegion, share_after, side_after
 
@@ -155,14 +154,12 @@ def propose(
     draws: int | None = None,
     *,
     power: float = 0.0,
-    replicates: bool = False,
 ) -> Proposal:
     """Return the configuration to try next: none of taken (ranktune.tuner.gp.encoding.covered) if others exist.
 
     acquisition: one of ACQUISITIONS; "ei" for one objective without constraints. draws: sample paths of "mixed", None
     for AVERAGED_DRAWS or DRAWS. power: exponent of the expected cost by which improvement is divided,
-    but for "thompson". replicates: for one objective without constraints, propose a tried configuration where that
-    gains more (ranktune.tuner.gp.replicates); the gain remains that of the new configuration.
+    but for "thompson".
     """
     if not encoding.varying:
         only = encoding.only()
@@ -185,11 +182,6 @@ def propose(
     if not trials.more and region is None:
         drawn = trials.is_single_objective and isinstance(decision.improvement, PathwiseImprovement)
         expected = partial(_gain, encoding, trials, decision.posteriors if drawn else decision.improvement, row)
-    if replicates and trials.is_single_objective:
-        rows = np.vstack([trials.rows, trials.pending])
-        place = best_replicate(decision.posteriors, encoding.embed(rows), encoding.embed(row[None])[0])
-        if place is not None:
-            return Proposal(rows[place], rows[place], expected)
     return Proposal(row, full, expected)
 
 

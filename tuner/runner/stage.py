@@ -269,8 +269,3 @@ def _joined(state: State, others: Sequence[Future[State]]) -> State:
         state.left_out.extend(other.left_out)
         state = replace(state, results=results, seconds=seconds)
     return state
-
-
-def replaced(stages: Sequence[Stage[Any]], stage: Stage[Any]) -> tuple[Stage[Any], ...]:
-    """Return stages with that of the same name replaced."""
-    return tuple(stage if present.name == stage.name else present for present in stages)

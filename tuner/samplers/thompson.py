@@ -25,7 +25,6 @@ from ranktune.tuner.gp.proposal import (
     EI,
     MAX_TRIALS,
     MIXED,
-    THOMPSON,
     Proposal,
     posterior_means,
     propose,
@@ -176,7 +175,7 @@ class ThompsonSampler(EncodedSampler):
 
     It handles numbers on linear and logarithmic scales, integers, categories, conditional parameters, constraints and
     several objectives. Pruned, failed and running trials are used (see ranktune.tuner.samplers.history). No
-    configuration, which is what a trial asked for, is suggested twice while others exist, unless `replicates` is true.
+    configuration, which is what a trial asked for, is suggested twice while others exist.
 
     Parameters
     ----------
@@ -203,9 +202,6 @@ class ThompsonSampler(EncodedSampler):
     costs : bool, default=False
         Divide the improvement by a power of the expected cost of a trial, estimated from the user attribute "seconds".
         "thompson" does not use it.
-    replicates : bool, default=False
-        Suggest a tried configuration again where noise makes that gain more; one objective without constraints only,
-        and not with "thompson".
 
     Attributes
     ----------
@@ -217,8 +213,7 @@ class ThompsonSampler(EncodedSampler):
     Raises
     ------
     ParameterError
-        For invalid parameters, such as replicates with "thompson", and for "ei" in a study with several objectives or
-        constraints.
+        For invalid parameters, and for "ei" in a study with several objectives or constraints.
 
     References
     ----------
@@ -250,7 +245,6 @@ class ThompsonSampler(EncodedSampler):
         number: int | None = None,
         constraints_func: Constraints | None = None,
         costs: bool = False,
-        replicates: bool = False,
     ) -> None:
         super().__init__(
             seed=seed, startup=startup, conditions=conditions, number=number, constraints_func=constraints_func
@@ -259,15 +253,9 @@ class ThompsonSampler(EncodedSampler):
             raise ParameterError(f"unknown acquisition '{acquisition}'. {nearest(acquisition, ACQUISITIONS)}")
         if draws is not None and draws < 1:
             raise ParameterError(f"draws={draws}: it must be a whole number of at least 1.")
-        if replicates and acquisition == THOMPSON:
-            raise ParameterError(
-                "replicates=True: acquisition 'thompson' suggests what maximises its draw, and nothing else. Take "
-                "'mixed' or 'ei', or leave replicates out."
-            )
         self._acquisition = acquisition
         self._draws = draws
         self._power = COST_EXPONENT if costs else 0.0
-        self._replicates = replicates
         self._proposal: Proposal | None = None
 
     def __getstate__(self) -> dict[str, object]:
@@ -291,7 +279,7 @@ class ThompsonSampler(EncodedSampler):
             )
         proposal = propose(
             history.encoding, history.trials, history.taken, generator, self._acquisition, self._draws,
-            power=self._power, replicates=self._replicates,
+            power=self._power,
         )  # fmt: skip
         self._proposal = proposal
         return proposal.full
@@ -325,9 +313,6 @@ class ThompsonSampler(EncodedSampler):
         expected = np.where(broken[places] == broken.min(), expected, -np.inf)
         number = int(history.numbers[places[np.argmax(expected)]])
         return next(t for t in study.get_trials(deepcopy=False) if t.number == number)
-
-    believed_best = posterior_best
-    """Alias of posterior_best."""
 
 
 def made(wanted: Wanted) -> BaseSampler:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any, Self
 
 from ranktune.solvers.clicks.reading.roles import named_columns
@@ -48,7 +47,7 @@ from ranktune.tuner.study.abilities import (
 )
 from ranktune.tuner.study.custom import declared_solvers, described_custom, metrics_of, named_first
 from ranktune.tuner.study.secrets import check_tracking, shown_tracking
-from ranktune.tuner.study.settings import MIXED, Settings, check_name, given_columns, toml_fields
+from ranktune.tuner.study.settings import MIXED, Settings, check_name, given_columns
 
 
 @documented(Settings)
@@ -236,18 +235,6 @@ class Study(Settings):
             if name not in known:
                 raise ParameterError(f"a study has no field '{name}'. {nearest(name, known)}")
         return cls(**values)
-
-    @classmethod
-    def from_toml(cls, path: str | Path) -> Self:
-        """Return the study declared in a TOML file, named after the file where it has no name.
-
-        Data paths in it are relative to the file.
-        """
-        values = toml_fields(path)
-        try:
-            return cls.from_dict(values)
-        except (ParameterError, TypeError) as error:
-            raise ParameterError(f"{path}: {error}") from None
 
 
 def _check_plan(study: Study) -> None:

@@ -16,7 +16,7 @@ from ranktune.solvers.core.errors import LeftOut, RankTuneWarning, StudyError
 from ranktune.tuner.runner import final_stages
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.final_stages import BLEND, REPORTED, RESCORE, SAVE, STAGES
-from ranktune.tuner.runner.stage import Instead, Stage, State, replaced, run_stages
+from ranktune.tuner.runner.stage import Instead, Stage, State, run_stages
 from ranktune.tuner.selection.candidates import best_by_solver
 from ranktune.tuner.selection.finals import Choice
 from ranktune.tuner.selection.rescoring import RESCORED
@@ -104,7 +104,8 @@ def test_a_stage_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         best = best_by_solver(result)
         return Choice(best, best[0], best)
 
-    stages = replaced(STAGES, Stage("blending", single, BLEND.needs))
+    alone = Stage("blending", single, BLEND.needs)
+    stages = tuple(alone if stage == BLEND else stage for stage in STAGES)
     monkeypatch.setattr("ranktune.session.StudyRun", partial(StudyRun, stages=stages))
     assert not any(row.is_blend for row in tuned(tmp_path, test=graded(20, 1)).leaderboard)
 

@@ -9,7 +9,6 @@ import optuna
 import pytest
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import ParameterError
 from ranktune.tuner import ThompsonSampler
 from ranktune.tuner.gp.encoding import covered
 from ranktune.tuner.gp.paths import PathwiseImprovement
@@ -108,8 +107,3 @@ def test_a_draw_of_a_constraint_must_hold() -> None:
     study.optimize(lambda t: t.suggest_float("x", 0, 1) + t.suggest_float("y", 0, 1), n_trials=30)
     allowed = [trial for trial in study.trials if trial.params["x"] <= 0.5]
     assert len(allowed) > 12 and max(trial.value or 0.0 for trial in allowed) > 1.4
-
-
-def test_a_draw_is_all_that_is_maximised() -> None:
-    with pytest.raises(ParameterError, match="replicates=True"):
-        ThompsonSampler(acquisition="thompson", replicates=True)

@@ -11,7 +11,7 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.registry import SOLVERS, STANDARD
 from ranktune.tuner.gp.proposal import ACQUISITIONS
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.settings import Settings
+from ranktune.tuner.study.settings import Settings, toml_fields
 from tests.support.commands import output_of
 from tests.support.paths import ROOT
 
@@ -29,7 +29,7 @@ trials = 7
 def test_toml_and_python_agree(tmp_path: Path) -> None:
     (tmp_path / "train.txt").write_text("")
     (tmp_path / "mine.toml").write_text(TOML)
-    declared = Study.from_toml(tmp_path / "mine.toml")
+    declared = Study.from_dict(toml_fields(tmp_path / "mine.toml"))
     space = {"RankSVM.C": {"low": 0.5, "high": 2.0}}
     assert declared == Study(
         name="mine",
@@ -101,16 +101,16 @@ def test_what_cannot_be_is_refused_with_a_remedy(fields: dict[str, object], said
 def test_an_unknown_field_names_the_nearest(tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text("metrics = 'map'")
     with pytest.raises(ParameterError, match="Did you mean 'metric'"):
-        Study.from_toml(tmp_path / "s.toml")
+        Study.from_dict(toml_fields(tmp_path / "s.toml"))
 
 
 @pytest.mark.parametrize("text", ["data = ", "\udcff"])
 def test_what_is_not_toml_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "s.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(ParameterError, match="is not TOML"):
-        Study.from_toml(tmp_path / "s.toml")
+        Study.from_dict(toml_fields(tmp_path / "s.toml"))
     with pytest.raises(ParameterError, match="cannot read the study"):
-        Study.from_toml(tmp_path / "none.toml")
+        Study.from_dict(toml_fields(tmp_path / "none.toml"))
 
 
 SHIPPED = sorted((ROOT / "studies").glob("*.toml"))
@@ -120,7 +120,7 @@ SHIPPED = sorted((ROOT / "studies").glob("*.toml"))
     "file", [file for file in SHIPPED if not file.name.startswith("reproduce-")], ids=lambda f: f.stem
 )
 def test_every_shipped_study_is_declared_soundly(file: Path) -> None:
-    study = Study.from_toml(file)
+    study = Study.from_dict(toml_fields(file))
     assert study.name == file.stem
     assert Study.from_dict(study.as_dict()) == study
 

@@ -16,6 +16,7 @@ from ranktune.solvers.registry import SOLVERS, make
 from ranktune.tuner.study.abilities import able_space, can_load
 from ranktune.tuner.study.compatibility import setting_differences
 from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.settings import toml_fields
 
 
 def test_the_table_of_formats_says_what_is_loaded() -> None:
@@ -70,7 +71,7 @@ def test_systems_are_checked_and_kept(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match=r"serve='solar' is not a system.*Did you mean 'solr'"):
         Study(serve=["solar"])
     (tmp_path / "mine.toml").write_text('data = "api-search"\nserve = ["solr"]\n')
-    assert Study.from_toml(tmp_path / "mine.toml").serve == ("solr",)
+    assert Study.from_dict(toml_fields(tmp_path / "mine.toml")).serve == ("solr",)
     study = Study(serve=["solr"])
     assert Study.from_dict(study.as_dict()) == study
 
