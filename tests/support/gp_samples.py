@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.posterior import Hyperparameters, Posterior
+from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, matern52, squared_distances
 
 OWNER = np.array([0, 1, 2, 2, 2])
 """The axis of each embedded column."""
@@ -24,6 +25,14 @@ def posterior(scale: float = 1.2, noise: float = 0.02) -> tuple[Posterior, Float
     y = np.sin(5 * E[:, 0]) + E[:, 2]
     hyperparameters = Hyperparameters(np.array([3.0, 0.5, 1.0]), scale, noise)
     return Posterior.of(E, y, np.linspace(0.5, 2, 14), hyperparameters, OWNER), E, y
+
+
+def covariance(posterior: Posterior, E: Floats) -> Floats:
+    """The covariance of the noise-free gains at E, (m, m)."""
+    half = scipy.linalg.solve_triangular(posterior.L, posterior.cross(E).T, lower=True)
+    scaled = E * posterior.root
+    prior = matern52(squared_distances(scaled, scaled), posterior.hyperparameters.scale)
+    return np.asarray(prior - half.T @ half)
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,13 +44,13 @@ class Copy:
     microseconds: float
 
 
-def copied(model: Model, queries: Queries, serve: Sequence[str], trees: int | None = None, seed: int = 0) -> Copy:
+def copied(model: Model, queries: Queries, serve: Sequence[str], trees: int | None = None) -> Copy:
     """Return a copy of a model that systems can load, made from queries, and its loss on them."""
     queries = replace(queries, rows=None)
     metric = str(metric_for(queries, model.metric))
     copy = copy_of(model, queries, serve, trees)
-    lost = copy_loss(model, queries, serve, metric, seed, trees)
-    loss = bootstrap_interval(lost, np.random.default_rng(seed), weights=queries.query_weights)
+    lost = copy_loss(model, queries, serve, metric, 0, trees)
+    loss = bootstrap_interval(lost, np.random.default_rng(0), weights=queries.query_weights)
     before, after = (microseconds_a_document(each, queries) for each in (model, copy))
     return Copy(copy, metric, loss, model.bytes, before, after)
 

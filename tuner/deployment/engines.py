@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from http.client import HTTPException, HTTPResponse
 from numbers import Real
 from threading import Thread
-from typing import Protocol, TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import HTTPErrorProcessor, Request, build_opener
 
@@ -30,24 +30,10 @@ MOST = 3.4e38
 LARGEST = 2**28
 """Bytes of an answer."""
 T = TypeVar("T")
+Engine: TypeAlias = "_Solr | _Plugin"
+"""A running engine: it creates definitions and model, answers with values by document, and deletes the model."""
 Values: TypeAlias = dict[str, tuple[float, dict[str, float]]]
 """Document -> its score by the model, and feature -> value, without features that the document does not have."""
-
-
-class Engine(Protocol):
-    """A running engine."""
-
-    def create(self, files: Mapping[str, str]) -> None:
-        """Create the definitions of features and the model."""
-
-    def values(self, given: Mapping[str, str], documents: Sequence[str], features: Sequence[str]) -> Values:
-        """Return the scores, and the values of the features, of those of the documents that are in the index.
-
-        given: the parameters of the request, empty for what has no value.
-        """
-
-    def delete(self) -> None:
-        """Delete the model; the definitions stay."""
 
 
 def engine_of(format: str, url: str, name: str, store: str) -> Engine:

@@ -14,7 +14,6 @@ queries, moves the deviation.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +25,9 @@ from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.columns.encoding import Category
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model
-from ranktune.tuner.splits.proof import UNREADABLE, Damaged, read_archive
-from ranktune.tuner.splits.sealing import check_sealed, write_sealed
+from ranktune.tuner.selection.explaining import names_of, sampled
+from ranktune.tuner.splits.proof import UNREADABLE, Damaged
+from ranktune.tuner.splits.sealing import read_sealed_arrays, write_sealed_arrays
 from ranktune.tuner.study.home import writing
 from ranktune.tuner.study.problem import Problem
 
@@ -49,7 +49,7 @@ OTHER = "(other)"
 
 def _watched(model: Model, queries: Queries) -> tuple[str, ...]:
     """Return the names of the features of a model that are watched, then of its categories the other values."""
-    used, names = model.used_features, _names(model)
+    used, names = model.used_features, names_of(model)
     if len(used) > MAX_FEATURES:
         present = np.asarray((sampled(queries, MAX_QUERIES).features[:, used] != 0).sum(axis=0)).ravel()
         used = np.sort(used[np.argsort(-present, kind="stable")[:MAX_FEATURES]])
@@ -58,15 +58,11 @@ def _watched(model: Model, queries: Queries) -> tuple[str, ...]:
     return (*chosen, *others)
 
 
-def _names(model: Model) -> Sequence[str]:
-    return model.feature_names or [f"feature {j + 1}" for j in range(model.n_features)]
-
-
 def _categories(model: Model) -> dict[str, set[str]]:
     """Return for each category the name of its other values, and the names of its features."""
     kinds = {} if model.encoding is None else model.encoding.columns
     return {
-        f"{column}={OTHER}": set(kind.names(column)) & set(_names(model))
+        f"{column}={OTHER}": set(kind.names(column)) & set(names_of(model))
         for column, kind in kinds.items()
         if isinstance(kind, Category)
     }
@@ -74,7 +70,7 @@ def _categories(model: Model) -> dict[str, set[str]]:
 
 def _columns(model: Model, names: Sequence[str], queries: Queries) -> Iterator[Floats]:
     """Yield the values of each of the watched features, (n_documents,). Raises StudyError for another model's."""
-    place, categories = {name: j for j, name in enumerate(_names(model))}, _categories(model)
+    place, categories = {name: j for j, name in enumerate(names_of(model))}, _categories(model)
     if not set(names) <= {*place, *categories}:
         raise StudyError("the reference is of another model than that of the study. `ranktune resume` makes it again.")
     own = [place[name] for name in names if name in place]
@@ -127,18 +123,15 @@ class Reference:
 
     def write(self, path: Path) -> None:
         """Write it atomically."""
-        text = np.frombuffer(json.dumps({"features": self.names, "total": self.total}).encode(), dtype=np.uint8)
         arrays = {name: getattr(self, name) for name in _ARRAYS[:-1]}
         arrays["by_query"] = np.round(self.by_query * SCALE).astype(np.uint16)
-        write_sealed(path, lambda file: np.savez_compressed(file, header=text, **arrays))
+        write_sealed_arrays(path, {"features": self.names, "total": self.total}, arrays)
 
     @classmethod
     def read(cls, path: Path) -> Reference:
         """Return what write wrote. Raises Damaged (a StudyError) where the file is not that."""
-        check_sealed(path)
-        arrays = read_archive(path)
+        header, arrays = read_sealed_arrays(path)
         try:
-            header = json.loads(arrays["header"].tobytes().decode())
             known = [np.asarray(arrays[name], np.float64) for name in _ARRAYS]
             known[-1] /= SCALE
             reference = cls(tuple(map(str, header["features"])), int(header["total"]), *known)
@@ -163,14 +156,6 @@ _ARRAYS = ("values", "below", "to", "moments", "by_query")
 def queries_kept(features: int) -> int:
     """Return how many queries are kept, or drawn of new data, where so many features are watched."""
     return min(MAX_QUERIES, MAX_CELLS // (STATISTICS * max(features, 1)))
-
-
-def sampled(queries: Queries, count: int) -> Queries:
-    """Return at most so many of the queries, drawn at random, in their order."""
-    if queries.n_queries <= count:
-        return queries
-    drawn = np.random.default_rng([count, 3]).choice(queries.n_queries, count, replace=False)
-    return queries.select(np.sort(drawn))
 
 
 def _points(known: Floats) -> Floats:

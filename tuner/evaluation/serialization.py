@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from itertools import count, takewhile
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,7 @@ def unpack(packed: bytes) -> Outcome:
 
 
 def _packed(outcome: Outcome) -> bytes:
-    about = {name: _plain(getattr(outcome, name)) for name in _FIELDS} | {"metrics": list(outcome.per_query)}
+    about = {name: getattr(outcome, name) for name in _FIELDS} | {"metrics": list(outcome.per_query)}
     arrays = {f"q{k}": np.asarray(values, dtype=np.float64) for k, values in enumerate(outcome.per_query.values())}
     arrays |= {f"s{k}": np.asarray(values, dtype=np.float64) for k, values in enumerate(outcome.samples)}
     buffer = io.BytesIO()
@@ -86,13 +86,6 @@ def _unpacked(packed: bytes) -> Outcome:
             **{name: about[name] for name in _FIELDS if name in about},
         )
         return typed(outcome)
-
-
-def _plain(value: Any) -> Any:
-    """Return a field as JSON has it; NaN and infinity become text, which float() reads."""
-    if isinstance(value, tuple):
-        return [_plain(part) for part in value]
-    return str(float(value)) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def typed(outcome: Outcome) -> Outcome:

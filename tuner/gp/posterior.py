@@ -256,14 +256,6 @@ class Posterior:
         expected: Floats = cross @ self.a
         return expected, np.maximum(variance, 1e-12 * self.hyperparameters.scale)
 
-    def covariance(self, E: Floats) -> Floats:
-        """Return the covariance of the noise-free gains at E, (m, m)."""
-        half = scipy.linalg.solve_triangular(self.L, self.cross(E).T, lower=True, check_finite=False)
-        scaled = E * self.root
-        result = matern52(squared_distances(scaled, scaled), self.hyperparameters.scale)
-        result -= half.T @ half
-        return result
-
     def cross_and_slope(self, E: Floats) -> tuple[Floats, Floats]:
         """Return k(E, X) and its derivative by the squared scaled distance, each (m, n)."""
         value, slope = matern52_with_slope(squared_distances(E * self.root, self.points))

@@ -6,8 +6,6 @@ was killed goes on by the same.
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,8 +21,8 @@ from ranktune.tuner.retuning.versions import Delivery
 from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.samplers.history import EARLIER, PARTIAL, SECONDS, VARIANCE
 from ranktune.tuner.selection.typed import typed
-from ranktune.tuner.splits.proof import Damaged, read_archive
-from ranktune.tuner.splits.sealing import check_sealed, is_written, write_sealed
+from ranktune.tuner.splits.proof import Damaged
+from ranktune.tuner.splits.sealing import is_written, read_sealed_arrays, write_sealed_arrays
 from ranktune.tuner.statistics.movement import LEAST, Movement, movement, sampling_variance
 
 FILE = "earlier.npz"
@@ -130,11 +128,8 @@ class Earlier:
             "delivered": asdict(self.delivered),
             "observed": [asdict(one) for one in self.observed],
         }
-        text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         arrays = {f"values{place}": values for place, values in self.per_query.items()}
-        packed = io.BytesIO()
-        np.savez_compressed(packed, header=text, **self.fitted.arrays(), **arrays)  # type: ignore[arg-type]
-        write_sealed(folder / FILE, packed.getvalue())
+        write_sealed_arrays(folder / FILE, header, {**self.fitted.arrays(), **arrays})
 
 
 def load_earlier(folder: Path) -> Earlier | None:
@@ -143,9 +138,7 @@ def load_earlier(folder: Path) -> Earlier | None:
     if not is_written(path):
         return None
     try:
-        check_sealed(path)
-        arrays = dict(read_archive(path))
-        header = json.loads(arrays.pop("header").tobytes().decode())
+        header, arrays = read_sealed_arrays(path)
         fitted = Fitted.taken(arrays)
         values = {int(name.removeprefix("values")): np.asarray(kept, np.float64) for name, kept in arrays.items()}
         observed = [typed(Observed, one) for one in header["observed"]]

@@ -18,7 +18,7 @@ import scipy
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.space import Value, When
+from ranktune.solvers.core.space import Value
 from ranktune.tuner.gp.encoding import Encoding
 from ranktune.tuner.gp.hyperparameters import Observed, relative_variance, relative_variances, representatives
 from ranktune.tuner.gp.paths import Paths
@@ -30,7 +30,7 @@ from ranktune.tuner.gp.posterior import (
     squared_distances,
     standardise,
 )
-from ranktune.tuner.samplers.history import UNKNOWN_NOISE, arranged
+from ranktune.tuner.samplers.history import UNKNOWN_NOISE, Declared, arranged
 
 MAX_TRIALS_IN_BELIEF = 150
 """Largest number of trials of a belief."""
@@ -38,11 +38,8 @@ GRID = 41
 """Points of a slice along a number."""
 
 
-class Space(Protocol):
+class Space(Declared, Protocol):
     """The part of a UnionSpace that a belief uses."""
-
-    distributions: dict[str, BaseDistribution]
-    conditions: dict[str, tuple[When, ...]]
 
     def defaults(self) -> list[dict[str, Value]]:
         """Return the default configuration of each solver, by flat name."""

@@ -16,9 +16,9 @@ of two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -53,8 +53,6 @@ class Declared(Protocol):
     conditions: dict[str, tuple[When, ...]]
 
 
-Activation: TypeAlias = Callable[[Mapping[str, Any]], Collection[str]]
-"""Values of all parameters -> the names of those that are active."""
 Constraints: TypeAlias = Callable[[FrozenTrial], Sequence[float]]
 """Optuna's constraints_func: a finished trial -> numbers that must not exceed 0."""
 ParamValue: TypeAlias = CategoricalChoiceType
@@ -114,7 +112,7 @@ def read(
     study: Study,
     current: FrozenTrial | None,
     distributions: Mapping[str, BaseDistribution],
-    conditions: Declared | Activation | None = None,
+    conditions: Declared | None = None,
     suggested: Mapping[int, Mapping[str, ParamValue]] | None = None,
     function: Constraints | None = None,
 ) -> History:
@@ -352,14 +350,12 @@ def _encoding(
     distributions: Mapping[str, BaseDistribution],
     rows: Floats,
     asked: NDArray[np.bool_],
-    conditions: Declared | Activation | None,
+    conditions: Declared | None,
 ) -> Encoding:
-    """Return the encoding with activity as declared, as computed by a function, or as learnt from trials' rows."""
+    """Return the encoding with activity as declared, or as learnt from trials' rows."""
     if conditions is None:
         learnt = learn_activity(axes, rows, asked)
         return Encoding(axes, learnt, learnt.conditional)
-    if callable(conditions):
-        return Encoding(axes, _Called(axes, dict(distributions), conditions), frozenset(range(len(axes))))
     rules = _declared_rules(axes, distributions, conditions)
     return Encoding(axes, Rules(rules), frozenset(rule.axis for rule in rules))
 
@@ -377,24 +373,3 @@ def _declared_rules(
                 numbers = np.array([_internal(distributions[when.name], v) for v in inside], dtype=np.float64)
                 rules.append(Rule(place[name], parent, tuple(axes[parent].encode(numbers).tolist())))
     return tuple(rules)
-
-
-@dataclass(frozen=True, eq=False)
-class _Called:
-    """The Activity that a user's function describes."""
-
-    axes: tuple[Axis, ...]
-    distributions: Mapping[str, BaseDistribution]
-    function: Activation
-
-    def __call__(self, rows: Floats) -> NDArray[np.bool_]:
-        columns = [axis.decode(rows[:, j]) for j, axis in enumerate(self.axes)]
-        active = np.zeros(rows.shape, dtype=bool)
-        for i in range(len(rows)):
-            values = {
-                name: _external(distribution, columns[j][i])
-                for j, (name, distribution) in enumerate(self.distributions.items())
-            }
-            names = set(self.function(values))
-            active[i] = [name in names for name in self.distributions]
-        return active

@@ -58,14 +58,6 @@ class UnionSpace:
         """Return the parameter of a flat name."""
         return self._parameters[name]
 
-    def active(self, params: Mapping[str, Value]) -> list[str]:
-        """Return the flat names that are active under params, in order; a missing parent leaves its children out."""
-        names: list[str] = []
-        for name, conditions in self.conditions.items():
-            if all(when.name in names and _has(params, when) for when in conditions):
-                names.append(name)
-        return names
-
     def suggest(self, trial: Trial) -> dict[str, Value]:
         """Suggest every active parameter to trial, in order, and return them by flat name."""
         params: dict[str, Value] = {}

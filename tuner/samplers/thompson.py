@@ -31,7 +31,6 @@ from ranktune.tuner.gp.proposal import (
 )
 from ranktune.tuner.gp.search import quasi_random
 from ranktune.tuner.samplers.history import (
-    Activation,
     Constraints,
     Declared,
     History,
@@ -60,7 +59,7 @@ class EncodedSampler(BaseSampler):
         *,
         seed: int | None = None,
         startup: int = 10,
-        conditions: Declared | Activation | None = None,
+        conditions: Declared | None = None,
         number: int | None = None,
         constraints_func: Constraints | None = None,
     ) -> None:
@@ -105,7 +104,7 @@ class EncodedSampler(BaseSampler):
             )
 
     def _space(self, study: Study, trial: FrozenTrial | None) -> dict[str, BaseDistribution]:
-        if self._conditions is not None and not callable(self._conditions):
+        if self._conditions is not None:
             return dict(self._conditions.distributions)
         return seen_distributions(past(study, trial))
 
@@ -183,10 +182,9 @@ class ThompsonSampler(EncodedSampler):
         Seed of all random numbers; None draws one.
     startup : int, default=10
         Trials with a value before the model is used; until then suggestions are quasi-random.
-    conditions : UnionSpace, callable or None, default=None
-        Which parameters are active: a declared space, or a function from the values of all parameters to the names of
-        the active ones. None learns it from what the trials asked for: rules on categories, integers, thresholds and
-        several of them.
+    conditions : UnionSpace or None, default=None
+        The declared space, which says which parameters are active. None learns it from what the trials asked for: rules
+        on categories, integers, thresholds and several of them.
     acquisition : {"mixed", "thompson", "ei"}, default="mixed"
         What a suggestion maximises, see above. With several objectives "thompson" weighs a draw of each in one random
         direction, "mixed" averages over 64 directions, and there is no "ei"; with constraints, draws of the constraints
@@ -239,7 +237,7 @@ class ThompsonSampler(EncodedSampler):
         *,
         seed: int | None = None,
         startup: int = 10,
-        conditions: Declared | Activation | None = None,
+        conditions: Declared | None = None,
         acquisition: str = MIXED,
         draws: int | None = None,
         number: int | None = None,

@@ -25,8 +25,8 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.selection.typed import typed
-from ranktune.tuner.splits.proof import UNREADABLE, Damaged, read_archive
-from ranktune.tuner.splits.sealing import check_sealed, write_sealed
+from ranktune.tuner.splits.proof import UNREADABLE, Damaged
+from ranktune.tuner.splits.sealing import check_sealed, read_sealed_arrays, write_sealed, write_sealed_arrays
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.statistics.periods import Period
 
@@ -100,26 +100,23 @@ def write_evidence(evidence: Evidence, path: Path) -> None:
         "periods": [asdict(period) for period in evidence.periods],
         "closely": [asdict(query) for query in evidence.closely],
     }
-    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     arrays = {f"values{k}": values for k, values in enumerate(evidence.values.values())}
     if evidence.weights is not None:
         arrays["weights"] = evidence.weights
-    write_sealed(path, lambda file: np.savez_compressed(file, header=text, **arrays))  # type: ignore[arg-type]
+    write_sealed_arrays(path, header, arrays)
 
 
 def read_evidence(path: Path) -> Evidence:
     """Return what write_evidence wrote. Raises Damaged (a StudyError) where the file is not that."""
-    check_sealed(path)
-    arrays = read_archive(path)
+    header, arrays = read_sealed_arrays(path)
     try:
-        header = json.loads(arrays[next(iter(arrays))].tobytes().decode())  # which an older release named otherwise
         values = {name: np.asarray(arrays[f"values{k}"], np.float64) for k, name in enumerate(header["metrics"])}
         examples = tuple(typed(QueryDocuments, query) for query in header["closely"])
         labels, models, queries = (tuple(header[name]) for name in ("labels", "models", "queries"))
         weights = np.asarray(arrays["weights"], np.float64) if "weights" in arrays else None
         periods = tuple(typed(Period, period) for period in header.get("periods", ()))
         return Evidence(header["part"], labels, models, queries, values, examples, weights, periods)
-    except (*UNREADABLE, StopIteration, AttributeError) as error:
+    except (*UNREADABLE, AttributeError) as error:
         raise Damaged(f"cannot read {path}: {type(error).__name__}: {error}.") from None
 
 

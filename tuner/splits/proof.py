@@ -49,11 +49,9 @@ def reseal(folder: Path, name: str) -> None:
     atomic_write(folder / DIGESTS, json.dumps(digests | {name: file_digest(folder / name, sync=True)}, indent=0))
 
 
-def prove(folder: Path, *, subfolders: bool = True) -> None:
+def prove(folder: Path) -> None:
     """Compare the files of a folder with their digests. Raises Damaged, which names the first that differs."""
     for name, digest in _digests(folder).items():
-        if not subfolders and "/" in name:
-            continue
         path = folder / name
         try:
             actual = file_digest(path)

@@ -6,14 +6,18 @@ as it was or as it shall be, and unproven. Files of studies of older releases ar
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ranktune.solvers.core.files import Content, atomic_write
-from ranktune.tuner.splits.proof import Damaged, file_digest
+from ranktune.tuner.splits.proof import Damaged, file_digest, read_archive
+
+if TYPE_CHECKING:
+    from ranktune.solvers.core.arrays import Array, Json
 
 FOLDER = "digests"
 _ATTEMPTS = 3
@@ -23,6 +27,26 @@ def write_sealed(path: Path, content: Content) -> None:
     """Write a file atomically, and its digest. Raises OSError."""
     with sealing(path):
         atomic_write(path, content)
+
+
+def write_sealed_arrays(path: Path, header: Json, arrays: Mapping[str, Array]) -> None:
+    """Write a header of JSON values and arrays atomically, and their digest. Raises OSError."""
+    import numpy as np
+
+    text, packed = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), io.BytesIO()
+    np.savez_compressed(packed, header=text, **arrays)  # type: ignore[arg-type]
+    write_sealed(path, packed.getvalue())
+
+
+def read_sealed_arrays(path: Path) -> tuple[Json, dict[str, Array]]:
+    """Return what write_sealed_arrays wrote. Raises Damaged where it is gone, or is not what was written there."""
+    check_sealed(path)
+    arrays = read_archive(path)
+    try:
+        header: Json = json.loads(arrays.pop(next(iter(arrays))).tobytes())  # which an older release named otherwise
+    except (ValueError, RecursionError, StopIteration) as error:
+        raise Damaged(f"cannot read {path}: {type(error).__name__}: {error}.") from None
+    return header, arrays
 
 
 @contextmanager

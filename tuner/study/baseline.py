@@ -6,8 +6,6 @@ without the file that they came from: plain arrays and one JSON text.
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,8 +18,8 @@ from ranktune.solvers.core.errors import DataError, StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.tuner.splits.plans import StoredPlan
-from ranktune.tuner.splits.proof import Damaged, read_archive
-from ranktune.tuner.splits.sealing import check_sealed, is_written, write_sealed
+from ranktune.tuner.splits.proof import Damaged
+from ranktune.tuner.splits.sealing import is_written, read_sealed_arrays, write_sealed_arrays
 
 FILE = "baseline.npz"
 PARTS = ("train", "vali", "test")
@@ -63,12 +61,8 @@ class Baseline:
     def save(self, folder: Path) -> None:
         """Write it into the folder of a study."""
         keys = list(self.scores)
-        header = {"spelling": self.spelling, "keys": keys}
-        text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         arrays = {f"scores{number}": self.scores[key] for number, key in enumerate(keys)}
-        packed = io.BytesIO()
-        np.savez_compressed(packed, header=text, **arrays)  # type: ignore[arg-type]
-        write_sealed(folder / FILE, packed.getvalue())
+        write_sealed_arrays(folder / FILE, {"spelling": self.spelling, "keys": keys}, arrays)
 
 
 def load_baseline(folder: Path, spelling: str) -> Baseline | None:
@@ -80,9 +74,7 @@ def load_baseline(folder: Path, spelling: str) -> Baseline | None:
     if not is_written(path):
         return None
     try:
-        check_sealed(path)
-        arrays = read_archive(path)
-        header = json.loads(arrays["header"].tobytes().decode())
+        header, arrays = read_sealed_arrays(path)
         scores = [np.asarray(arrays[f"scores{k}"], dtype=np.float64) for k in range(len(header["keys"]))]
         keys = [(str(split), str(part)) for split, part in header["keys"]]
         baseline = Baseline(str(header["spelling"]), dict(zip(keys, scores, strict=True)))

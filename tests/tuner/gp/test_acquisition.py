@@ -7,6 +7,7 @@ from scipy.stats import norm
 from ranktune.tuner.gp.acquisition import Acquisition, ExpectedImprovement, log_improvement
 from ranktune.tuner.gp.paths import Paths, PathwiseImprovement
 from tests.support.gp_samples import check_gradient, embedded, posterior
+from tests.support.gp_samples import covariance as covariance_of
 
 
 def surfaces() -> list[Acquisition]:
@@ -59,7 +60,7 @@ def test_improvement_is_the_mean_over_draws_of_the_row_and_of_the_best_trial(noi
     best = int(np.argmax(some.mean(E)))
     asked = np.vstack([embedded(5, 1), E[best] + 0.01, E[best : best + 1]])
     rows = np.vstack([asked, E[best]])
-    root = np.linalg.cholesky(some.covariance(rows) + 1e-12 * np.eye(len(rows)))
+    root = np.linalg.cholesky(covariance_of(some, rows) + 1e-12 * np.eye(len(rows)))
     draws = some.mean(rows) + np.random.default_rng(0).standard_normal((200_000, len(rows))) @ root.T
     gained = np.maximum(draws[:, :-1] - draws[:, -1:] - margin, 0)
     tolerance = 5 * gained.std(axis=0) / np.sqrt(len(draws)) + 1e-5

@@ -17,6 +17,7 @@ from ranktune.tuner.gp.paths import (
     smoothed_indicator,
 )
 from tests.support.gp_samples import check_gradient, embedded, posterior
+from tests.support.gp_samples import covariance as covariance_of
 
 
 def test_paths_have_the_mean_and_covariance_of_the_posterior() -> None:
@@ -24,7 +25,7 @@ def test_paths_have_the_mean_and_covariance_of_the_posterior() -> None:
     some, _, y = posterior()
     asked, generator, count = embedded(6, 1), np.random.default_rng(0), 4000
     drawn = np.array([Paths.drawn(some, y, generator, 1, count=64).values(asked)[:, 0] for _ in range(count)])
-    mean, covariance = some.mean(asked), some.covariance(asked)
+    mean, covariance = some.mean(asked), covariance_of(some, asked)
     sd = np.sqrt(np.diag(covariance))
     np.testing.assert_array_less(np.abs(drawn.mean(axis=0) - mean) / sd, 4.5 / np.sqrt(count))
     # the standard error of a sample covariance of normals is at most sqrt(2 / count) sd_i sd_j; features add a little
@@ -36,7 +37,7 @@ def test_paths_with_shared_frequencies_are_independent_given_them() -> None:
     some, _, y = posterior()
     asked = embedded(6, 1)
     drawn = Paths.drawn(some, y, np.random.default_rng(0), 3000, count=512).values(asked)
-    sd = np.sqrt(np.diag(some.covariance(asked)))
+    sd = np.sqrt(np.diag(covariance_of(some, asked)))
     np.testing.assert_array_less(np.abs(drawn.mean(axis=1) - some.mean(asked)) / sd, 0.15)
     np.testing.assert_allclose(drawn.std(axis=1), sd, rtol=0.15)
 

@@ -16,6 +16,7 @@ from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, standardise
 from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Belief, Observation, fit_belief
 from ranktune.tuner.samplers.history import read
 from ranktune.tuner.samplers.space import UnionSpace
+from tests.support.gp_samples import covariance as covariance_of
 from tests.support.study_samples import sampled, simulated_metric
 
 SOLVERS = ("RankSVM", "LambdaRank", "ElasticRank")
@@ -165,7 +166,7 @@ def test_dependence_is_the_mean_over_rows_with_the_uncertainty_of_that_mean() ->
         rows[:, j] = place
         E = belief.encoding.embed(belief.encoding.masked(rows))
         assert result.mean[i] == pytest.approx(belief.centre + belief.spread * belief.posterior.mean(E).mean())
-        variance = belief.posterior.covariance(E).mean()
+        variance = covariance_of(belief.posterior, E).mean()
         assert result.sd[i] == pytest.approx(belief.spread * np.sqrt(variance), rel=1e-6)
 
 

@@ -225,12 +225,6 @@ def test_conditions_that_cannot_be(conditions: dict[str, tuple[When, ...]], acti
     assert all(set(params) <= active for params in drawn) and any(set(params) == active for params in drawn)
 
 
-def test_a_function_that_names_parameters_that_there_are_not() -> None:
-    study = optuna.create_study(sampler=ThompsonSampler(seed=0, startup=3, conditions=lambda _: ["x", "absent"]))
-    study.optimize(lambda t: t.suggest_float("x", 0, 1) + t.suggest_float("y", 0, 1), n_trials=8)
-    assert len({t.params["y"] for t in study.trials}) == 8  # suggested all the same when asked for
-
-
 def test_all_trials_fail() -> None:
     study = optuna.create_study(sampler=ThompsonSampler(seed=0, startup=2))
 

@@ -99,6 +99,7 @@ def test_a_given_split_keeps_the_limits_too(tmp_path: Path) -> None:
         ({"costs": {"text_cpoy": 1}}, DataError, "no feature 'text_cpoy'. Did you mean 'text_copy'"),
         ({"costs": {"text": "much"}}, ParameterError, "'text' cannot cost 'much'"),
         ({"costs": "text=much"}, ParameterError, "costs"),
+        ({"costs": 1.0}, ParameterError, "costs=1.0: it must be a table of costs"),
         ({"within": "features<=2", "space": {"RidgeRanker.feature_set": [9]}}, ParameterError, "feature_set"),
     ],
 )

@@ -14,6 +14,7 @@ from ranktune.solvers.core.space import Choice, Float, Int, When
 from ranktune.solvers.metrics.presets import CUSTOM
 from ranktune.tuner.study.custom import restore_custom
 from tests.support.custom_solvers import PowerRidge, precision
+from tests.support.spaces import active
 
 
 def forget() -> None:
@@ -58,7 +59,7 @@ def test_conditions_and_choices_are_declared_too() -> None:
     read = Study.from_dict(json.loads(json.dumps(study.as_dict())))
     for version in (study, read):
         union = version.union_space()
-        assert union.active({"solver": "Mine", "Mine.fit_intercept": True}) == ["solver", "Mine.fit_intercept"]
+        assert active(union, {"solver": "Mine", "Mine.fit_intercept": True}) == ["solver", "Mine.fit_intercept"]
         assert union.distributions["Mine.alpha"].low == 0.5  # type: ignore[attr-defined]
 
 
