@@ -16,7 +16,7 @@ from ranktune.solvers.boosting.lightgbm.bins import MAX_KEPT_BYTES
 from ranktune.solvers.boosting.lightgbm.ranker import LightGBMRanker
 from ranktune.solvers.boosting.within import NONE, kinds_of
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
+from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.core.memory import format_size
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.origins import note_selection
@@ -138,8 +138,7 @@ def progressive(run: Run, queries: Queries, order: Ints) -> tuple[BaseRanker, Fl
     """Return a ranker fitted query by query, and its scores, (n_documents,), each from before its query was learned."""
     run.check_time()
     ranker = unfitted(run.task)
-    if not isinstance(ranker, _OnePassRanker):
-        raise ParameterError(f"{run.task.solver} does not learn query by query. Use an online solver.")
+    assert isinstance(ranker, _OnePassRanker), run.task.solver
     with run.fitting():
         scores = ranker.progressive(queries, order)
     return ranker, scores

@@ -75,7 +75,6 @@ def _unpacked(packed: bytes) -> Outcome:
         if sum(member.file_size for member in archive.infolist()) > 2 * RESULT_CAP:
             raise ValueError("too large when unpacked")
         about = json.loads(archive.read(_MEMBER))
-        about.setdefault("path_parameter", about.get("along", ""))  # the name until 0.2.1, which had no learning curve
         names = set(archive.namelist())
         per_query = {str(name): _array(archive, f"q{k}.npy", np.float64) for k, name in enumerate(about["metrics"])}
         samples = takewhile(names.__contains__, (f"s{k}.npy" for k in count()))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import optuna
+from optuna.storages import RDBStorage
 
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import StudyError, nearest
@@ -22,8 +24,6 @@ from ranktune.tuner.splits.store import located
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage, shown_url
 from ranktune.tuner.storage.leases import Leases
-from ranktune.tuner.storage.locations import record_name
-from ranktune.tuner.storage.record import Record
 from ranktune.tuner.storage.retrying import retrying
 from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.declaration import Study
@@ -79,85 +79,86 @@ class Joinable(Protocol):
         ...
 
 
-class FolderStudy:
-    """A study in a home folder on this machine, which another process runs."""
+class _Stored(ABC):
+    """The splits of a study that have begun, by the storages of their records."""
 
-    def __init__(self, folder: StudyFolder) -> None:
-        self._folder = folder
-        self._records: dict[str, Record] = {}
+    def __init__(self) -> None:
+        self._storages: dict[str | Path, RDBStorage] = {}
         self._splits: dict[str, JoinedSplit] = {}
 
     def splits(self) -> list[JoinedSplit]:
         """Return the splits whose record exists by now."""
-        for name in self._folder.split_names():
-            folder = self._folder.split(name)
-            if name in self._splits or not (folder / "record.db").exists():
-                continue
-            if name not in self._records:
-                full_name = record_name(self._folder.path.name, name)
-                self._records[name] = Record(folder, full_name, self._folder.study().metric)
-            record = self._records[name]
-
-            def read(record: Record = record) -> str | None:
-                return record.retried(lambda: record.study.user_attrs.get(DECLARED))
-
-            if read() is not None:
-                self._splits[name] = _joined(record.study.study_name, read, record.leases)
+        for name, storage in self._begun():
+            if name not in self._splits and _declared(storage, name) is not None:
+                self._splits[name] = _joined(name, partial(_declared, storage, name), Leases(storage, name))
         return list(self._splits.values())
+
+    @abstractmethod
+    def _begun(self) -> Iterator[tuple[str, RDBStorage]]:
+        """Yield the names of the Optuna studies of the splits that have begun, each with its storage."""
+
+    def _opened(self, where: str | Path) -> RDBStorage:
+        self._storages[where] = storage = self._storages.get(where) or open_storage(where)
+        return storage
+
+    def close(self) -> None:
+        """Close the records."""
+        for split in self._splits.values():
+            split.leases.disconnect()
+        for storage in self._storages.values():
+            storage.remove_session()
+            storage.engine.dispose()
+
+
+class FolderStudy(_Stored):
+    """A study in a home folder on this machine, which another process runs."""
+
+    def __init__(self, folder: StudyFolder) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def _begun(self) -> Iterator[tuple[str, RDBStorage]]:
+        for path in (self._folder.split(name) / "record.db" for name in self._folder.split_names()):
+            storage = self._opened(path) if path.exists() else None
+            if storage is not None and (names := _names(storage)):
+                yield names[0], storage
 
     def is_concluded(self) -> bool:
         """Return whether no process runs the study any more."""
         return not self._folder.held()
 
-    def close(self) -> None:
-        """Close the records."""
-        for record in self._records.values():
-            record.close()
 
-
-class DatabaseStudy:
+class DatabaseStudy(_Stored):
     """A study in a database that several machines reach."""
 
     def __init__(self, url: str, name: str) -> None:
-        self._storage = open_storage(url)
-        self._name = name
-        self._whole = Leases(self._storage, name)
-        self._splits: dict[str, JoinedSplit] = {}
-        if not self._names():
-            known = sorted({known.partition("/")[0] for known in self._all_names()})
+        super().__init__()
+        self._name, self._storage = name, self._opened(url)
+        if next(self._begun(), None) is None:
+            known = sorted({known.partition("/")[0] for known in _names(self._storage)})
             hint = nearest(name, known) if known else "It holds no studies yet."
             self.close()
             raise NoStudy(f"no study '{name}' in {shown_url(url)}. {hint} Begin it with storage=.")
 
-    def splits(self) -> list[JoinedSplit]:
-        """Return the splits whose record exists by now."""
-        for name in self._names():
-            if name not in self._splits and self._declared(name) is not None:
-                self._splits[name] = _joined(name, partial(self._declared, name), Leases(self._storage, name))
-        return list(self._splits.values())
-
-    def _names(self) -> list[str]:
-        """Return the names of the Optuna studies of the splits that have begun."""
-        return [name for name in self._all_names() if name.partition("/")[0] == self._name]
-
-    def _all_names(self) -> list[str]:
-        return retrying(lambda: optuna.get_all_study_names(self._storage), self._storage.engine)
-
-    def _declared(self, name: str) -> str | None:
-        def read() -> str | None:
-            return optuna.load_study(study_name=name, storage=self._storage).user_attrs.get(DECLARED)
-
-        return retrying(read, self._storage.engine)
+    def _begun(self) -> Iterator[tuple[str, RDBStorage]]:
+        own = (name for name in _names(self._storage) if name.partition("/")[0] == self._name)
+        return ((name, self._storage) for name in own)
 
     def is_concluded(self) -> bool:
         """Return whether the owner has marked the study as finished."""
-        owner = self._whole.owner()
+        owner = Leases(self._storage, self._name).owner()
         return owner is not None and not owner.held and owner.concluded
 
-    def close(self) -> None:
-        """Close the database."""
-        self._storage.remove_session()
-        self._storage.engine.dispose()
+
+def _names(storage: RDBStorage) -> list[str]:
+    return retrying(lambda: optuna.get_all_study_names(storage), storage.engine)
+
+
+def _declared(storage: RDBStorage, name: str) -> str | None:
+    def read() -> str | None:
+        return optuna.load_study(study_name=name, storage=storage).user_attrs.get(DECLARED)
+
+    return retrying(read, storage.engine)
 
 
 def _joined(name: str, read: Callable[[], str | None], leases: Leases) -> JoinedSplit:

@@ -151,10 +151,9 @@ def _write(file: IO[str], text: str) -> None:
 
 
 def _parsed(text: str) -> Holder | None:
-    """Return the holder in a lock file, None if there is none; an older release wrote only its number."""
+    """Return the holder in a lock file, None if there is none."""
     try:
-        content = json.loads(text.removeprefix("process "))
-        return Holder(**content) if isinstance(content, dict) else Holder(int(content))
+        return Holder(**json.loads(text))
     except (ValueError, TypeError, RecursionError):
         return None
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
-import json
 import zipfile
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -76,17 +75,6 @@ def test_changed_bytes_never_raise(place: int, byte: int) -> None:
     packed = bytearray(pack(FULL))
     packed[place] = byte
     assert isinstance(unpack(bytes(packed)), Outcome)
-
-
-def test_what_an_earlier_release_sent_is_read() -> None:
-    about = json.loads(member_of(pack(FULL)))
-    about["along"] = about.pop("path_parameter")
-    del about["learning_curve"]
-    made = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(pack(FULL))) as whole, zipfile.ZipFile(made, "w") as earlier:
-        for name in whole.namelist():
-            earlier.writestr(name, json.dumps(about) if name == "outcome.json" else whole.read(name))
-    assert_same(unpack(made.getvalue()), replace(FULL, learning_curve=()))
 
 
 def member_of(packed: bytes) -> bytes:

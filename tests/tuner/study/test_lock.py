@@ -123,12 +123,6 @@ def test_a_damaged_lock_names_nobody_and_is_taken_over(folder: Path, text: str) 
         assert holder(folder) is not None
 
 
-def test_the_lock_of_an_older_release_is_read(folder: Path) -> None:
-    (folder / LOCK).write_text(f"process {os.getpid()}")
-    assert holder(folder) == Holder(os.getpid())
-    assert str(holder(folder)) == f"process {os.getpid()}"
-
-
 def test_what_a_holder_says_of_itself_cannot_harm_a_terminal() -> None:
     assert str(Holder(1, "h\x1b[2J", "nonsense", "", "a\nb")) == "process 1 on h?[2J (a b)"
 
