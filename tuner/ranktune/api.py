@@ -38,7 +38,6 @@ from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import NoStudy, find_folder, free_name, home_folder, make_folder
 from ranktune.tuner.study.settings import TIMED, Settings, toml_fields
-from ranktune.tuner.workers.custom import with_custom
 from ranktune.tuner.workers.interrupts import Interrupted
 from ranktune.tuner.workers.workforce import Workforce
 
@@ -265,7 +264,7 @@ def work(given: WorkArguments) -> int:
     progress = given.progress or display(given.verbose)
     with closing(progress), closing(_joinable(given, progress.stage)) as joinable:
         force = Workforce(given.jobs, given.trial_timeout, given.trial_memory, memory=given.memory)
-        with with_custom(force.assembled(apart=True)) as workers:
+        with force.assembled(apart=True) as workers:
             worker = JoinedWorker(joinable, workers, progress.stage, wait=given.wait)
             try:
                 return worker.run()

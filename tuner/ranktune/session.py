@@ -26,7 +26,6 @@ from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Event, Events
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.study.problem import Problem
-from ranktune.tuner.workers.custom import with_custom
 from ranktune.tuner.workers.executor import Executor
 from ranktune.tuner.workers.interrupts import Interrupted, Interrupts
 from ranktune.tuner.workers.limits import Limits
@@ -91,7 +90,7 @@ def running(folder: StudyFolder, force: Workforce, locations: Locations, progres
             folder.warn_of_versions()
             owner = None if url is None else held.enter_context(Ownership(url, folder.path.name))
             events = held.enter_context(Events(folder.path, progress.event))
-            workers = held.enter_context(with_custom(force.assembled(apart=url is not None)))
+            workers = held.enter_context(force.assembled(apart=url is not None))
             try:
                 if force.note:
                     progress.stage(force.note)

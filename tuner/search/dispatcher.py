@@ -23,7 +23,6 @@ from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.policy.policy import Race
 from ranktune.tuner.storage.leases import LEASED, Lease, Leases
 from ranktune.tuner.study.events import Event, Events
-from ranktune.tuner.workers.custom import with_custom
 from ranktune.tuner.workers.executor import Executor, InProcess, Processes
 from ranktune.tuner.workers.processes import NOT_STARTED
 
@@ -93,7 +92,7 @@ class Dispatcher:
         events: Events,
         clock: Clock | None = None,
         split: str = "",
-        apart: Callable[[], Executor] = lambda: with_custom(Processes(1)),
+        apart: Callable[[], Executor] = lambda: Processes(1),
     ) -> None:
         self._executor, self._leases, self._objective, self._events = executor, leases, objective, events
         self._clock, self._split = clock or Clock(), split

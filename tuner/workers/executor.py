@@ -41,6 +41,10 @@ class Executor(Protocol):
     - `TooLong` where it reached its time limit,
     - `ResultRefused` where its result cannot be sent.
 
+    Solvers and metrics that are registered in this process are known where Processes and clusters run functions. An
+    executor that sends functions elsewhere itself sends what `ranktune.tuner.workers.custom.payload_of` makes of a
+    function and its arguments: a pickled pair of what to call and its arguments.
+
     Examples
     --------
     >>> from ranktune.tuner.workers.executor import InProcess

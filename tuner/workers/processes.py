@@ -23,7 +23,8 @@ from typing import Any, Self, TypeVar
 
 from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.errors import ResultRefused, TooLong, WorkerLost
-from ranktune.tuner.workers.limits import BEGUN, PAUSED, RESUMED, Limits, pickled
+from ranktune.tuner.workers.custom import payload_of
+from ranktune.tuner.workers.limits import BEGUN, PAUSED, RESUMED, Limits
 from ranktune.tuner.workers.worker_process import WorkerProcess
 
 T = TypeVar("T")
@@ -128,7 +129,7 @@ class Processes:
 
         The future fails with WorkerLost, TooLong or ResultRefused where the function did not end by itself.
         """
-        job = Job(pickled((function, arguments), None), self.limits if limits is None else limits)
+        job = Job(payload_of(function, arguments), self.limits if limits is None else limits)
         self._jobs[job.future] = job
         job.future.add_done_callback(lambda future: self._jobs.pop(future, None))
         self._waiting.put(job)

@@ -18,8 +18,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.tuner.workers import processes
-from ranktune.tuner.workers.custom import CustomExecutor, with_custom
-from ranktune.tuner.workers.executor import InProcess, Processes, make_executor
+from ranktune.tuner.workers.executor import Processes, make_executor
 from tests.support.commands import output_of, write_letor
 from tests.support.custom_solvers import PowerRidge
 
@@ -105,8 +104,7 @@ def test_a_worker_knows_what_is_registered_by_the_time_of_sending() -> None:
     class Local(PowerRidge):
         """It has no import path, so that it is sent by value."""
 
-    with with_custom(Processes(1)) as executor:
-        assert isinstance(executor, CustomExecutor) and executor.jobs == 1
+    with Processes(1) as executor:
         assert executor.submit(pow, 2, 5).result() == 32
         register_solver("Local", Local)
         register_metric("first", lambda grades: float(grades[0]))
@@ -115,8 +113,3 @@ def test_a_worker_knows_what_is_registered_by_the_time_of_sending() -> None:
         assert there == here == executor.call(value, "local", "first")[0]
         np.testing.assert_array_equal(returned.predict(np.eye(3)), model.predict(np.eye(3)))
         assert type(returned.estimator) is Local
-
-
-def test_a_function_in_this_process_needs_nothing() -> None:
-    executor = InProcess()
-    assert with_custom(executor) is executor

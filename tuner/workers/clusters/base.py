@@ -31,7 +31,8 @@ from ranktune.solvers.core.errors import RankTuneWarning, StudyError, WorkerLost
 from ranktune.solvers.core.libraries import this_version
 from ranktune.tuner.splits.archive import pack_problem
 from ranktune.tuner.workers.clusters.host import Versions, close_host, open_host, receive, stop, versions
-from ranktune.tuner.workers.limits import Limits, pickled
+from ranktune.tuner.workers.custom import payload_of
+from ranktune.tuner.workers.limits import Limits
 from ranktune.tuner.workers.processes import Job, Processes
 
 T = TypeVar("T")
@@ -153,7 +154,7 @@ class ClusterWorkers(ABC):
             if isinstance(folder, str | Path) and not self.shares_files:
                 self._send_data(str(folder))
         with self._lock:
-            job = ClusterJob(pickled((function, arguments), None), self.limits if limits is None else limits)
+            job = ClusterJob(payload_of(function, arguments), self.limits if limits is None else limits)
             job.future.set_running_or_notify_cancel()
             self._unended.append(job)
         self._send()
