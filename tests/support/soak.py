@@ -15,7 +15,7 @@ import numpy as np
 
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.policy.actions import Fit, Suggest
+from ranktune.tuner.policy.actions import Fit, Grow, Suggest
 from ranktune.tuner.search.loop import TrialLoop
 from ranktune.tuner.search.progress import Silent, TrialReport
 from ranktune.tuner.storage.record import Record
@@ -60,7 +60,7 @@ def main(folder: Path, trials: int, sampler: str) -> None:
         loop = TrialLoop(study, "", record, task_of, executor, watching, nothing)
         suggest = loop.scheduler.begin
 
-        def timed(number: int, action: Fit | Suggest) -> dict[str, Value]:
+        def timed(number: int, action: Fit | Grow | Suggest) -> dict[str, Value]:
             begun = time.thread_time()
             result = suggest(number, action)
             asks.append(time.thread_time() - begun)
