@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, get_type_hints
+from typing import TYPE_CHECKING, NoReturn, get_type_hints
 
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.core.table import Table, named
@@ -75,6 +75,7 @@ class Reader:
 
 _DATA = "ranktune.solvers.data"
 _TABLES = f"{_DATA}.readers.tables"
+_HERE = __name__
 _TITLED = "a row per document, titles above the columns"
 _BATCHES = "features in batches, ids and grades whole"
 
@@ -137,14 +138,14 @@ READERS: Table[Reader] = Table(
             ".run, or a folder of them, with --qrels FILE",
             endings=(".run", ".trec"),
             folder=f"{_TABLES}.runs:runs_in",
-            line=f"{_TABLES}.run_lines:is_run_line",
+            line=f"{_HERE}:is_run_line",
             options="FrameOptions",
             table=f"{_TABLES}.runs:read_run_table",
         ),
         "judgments": Reader(
-            line=f"{_TABLES}.run_lines:is_judgment_line",
+            line=f"{_HERE}:is_judgment_line",
             options="FolderOptions",
-            queries=f"{_TABLES}.run_lines:refuse_judgments",
+            queries=f"{_HERE}:refuse_judgments",
         ),
         "npz": Reader(
             label=".npz",
@@ -352,3 +353,27 @@ def first_lines(path: Path, count: int) -> list[str]:
                 if len(lines) == count:
                     return lines
     return lines
+
+
+def is_run_line(line: str) -> bool:
+    """Return whether line can be one of a TREC run."""
+    from ranktune.solvers.data.columns.grammar import number_of  # loads NumPy
+
+    words = line.split()
+    return len(words) == 6 and ":" not in words[1] and None not in map(number_of, words[3:5])
+
+
+def is_judgment_line(line: str) -> bool:
+    """Return whether line can be one of TREC judgments: QUERY 0 DOCUMENT GRADE."""
+    from ranktune.solvers.data.columns.grammar import number_of  # loads NumPy
+
+    words = line.split()
+    return len(words) == 4 and ":" not in words[1] and number_of(words[3]) is not None
+
+
+def refuse_judgments(path: str | Path, **options: object) -> NoReturn:
+    """Raise DataError: judgments are no data, as they have no features."""
+    raise DataError(
+        f"{path}: holds TREC judgments and no features. Give the documents as data, such as a TREC run or a csv "
+        f'file, and the judgments by qrels="{path}".'
+    )
