@@ -23,6 +23,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from ranktune.dashboards.figures.panels import panels_json, to_json
 from ranktune.dashboards.records.study import StudyData
@@ -31,7 +32,7 @@ from ranktune.dashboards.terminal.listing import listing
 from ranktune.dashboards.views import compare as view_compare
 from ranktune.dashboards.views.registry import VIEWS, view_json, views_json
 from ranktune.dashboards.views.trials import trials_csv, trials_json
-from ranktune.dashboards.web.guard import Guard, Receive, Scope, Send, allowed_hosts
+from ranktune.dashboards.web.guard import Guard, allowed_hosts
 from ranktune.dashboards.web.page import (
     MAX_COMPARED,
     compared_json,

@@ -173,7 +173,7 @@ def test_a_token_is_asked_for(home: Path) -> None:
     entered = asked(app, "/study/mine?token=right&x=1")
     assert (entered.status_code, entered.headers["location"]) == (303, "/study/mine?x=1")
     cookie = entered.headers["set-cookie"]
-    assert cookie.startswith(f"{COOKIE}=right;") and "HttpOnly" in cookie and "SameSite=Strict" in cookie
+    assert cookie.startswith(f"{COOKIE}=right;") and "HttpOnly" in cookie and "SameSite=strict" in cookie
     assert raw(app, b"//evil.example/?token=right")[0] == 303
     assert asked(app, "/api/studies", headers={"cookie": f"{COOKIE}=right"}).status_code == 200
     assert asked(app, "/api/studies", headers={"authorization": "Bearer right"}).status_code == 200

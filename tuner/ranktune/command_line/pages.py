@@ -15,7 +15,7 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.tuner.study.home import find_folder, home_folder
 
 if TYPE_CHECKING:
-    from ranktune.dashboards.web.guard import Receive, Scope, Send
+    from starlette.types import Receive, Scope, Send
 
 EXTRA = 'Install the extra dashboard: pip install "ranktune[dashboard]".'
 
