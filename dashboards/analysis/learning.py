@@ -20,7 +20,7 @@ def learning_curves(data: StudyData, split: SplitData, k: int, group: str) -> li
     best.sort(key=lambda trial: -(trial.full_value or 0.0))
     styles = figures.solver_styles(data.all_solvers)
     rows: list[list[Cell]] = [
-        [trial.solver, trial.number, figures.number(queries), figures.number(value), figures.number(mean)]
+        [trial.solver, trial.number, queries, value, mean]
         for trial in best
         for (queries, value), mean in zip(trial.learning_curve, so_far(trial), strict=True)
     ]

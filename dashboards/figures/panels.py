@@ -26,6 +26,10 @@ class Table:
     columns: tuple[str, ...]
     rows: Sequence[Sequence[Cell]]
 
+    def __post_init__(self) -> None:
+        """Make the rows those of JSON."""
+        object.__setattr__(self, "rows", to_json(self.rows))
+
 
 @dataclass(frozen=True)
 class Panel:
@@ -44,6 +48,10 @@ class Panel:
     note: str = ""
     group: str = ""
 
+    def __post_init__(self) -> None:
+        """Make the figure one of JSON."""
+        object.__setattr__(self, "figure", to_json(self.figure))
+
 
 def joined(*sentences: str) -> str:
     """Return the sentences that are not empty as one text."""
@@ -51,29 +59,21 @@ def joined(*sentences: str) -> str:
 
 
 def panels_json(panels: Sequence[Panel]) -> list[Json]:
-    """Return panels as JSON, NaN and infinity as null."""
-    return [
-        {
-            "key": panel.key,
-            "title": panel.title,
-            "note": panel.note,
-            "group": panel.group,
-            "table": {"columns": list(panel.table.columns), "rows": to_json(panel.table.rows)},
-            "figure": to_json(panel.figure),
-        }
-        for panel in panels
-    ]
+    """Return panels as JSON."""
+    return [vars(panel) | {"table": vars(panel.table)} for panel in panels]
 
 
 def to_json(value: object) -> Any:
-    """Return value made of JSON's types: sequences as lists, NaN and infinity as None, NumPy's numbers as Python's.
+    """Return value made of JSON's types: sequences as lists, NumPy's numbers as Python's.
 
+    Numbers have six significant digits, or are whole; NaN and infinity are None.
     Raises TypeError for any other type.
     """
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        rounded = value if value.is_integer() else float(f"{value:.6g}")
+        return rounded if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {str(name): to_json(inner) for name, inner in value.items()}
     if hasattr(value, "tolist"):

@@ -1,8 +1,8 @@
 """Plotly's figures as plain dictionaries: scatter, lines, bands, bars, heat maps, and the titles of their axes.
 
-Built without importing Plotly, which takes seconds. Numbers are rounded to six digits; NaN becomes null. Names of
-studies, parameters, features, queries and documents are untrusted text: Plotly reads <b> or <a href> in them as markup,
-so every name passes through plain or distinct before it enters a figure.
+Built without importing Plotly, which takes seconds. Names of studies, parameters, features, queries and documents are
+untrusted text: Plotly reads <b> or <a href> in them as markup, so every name passes through plain or distinct before it
+enters a figure.
 """
 
 from __future__ import annotations
@@ -81,18 +81,6 @@ def distinct(names: Iterable[object], longest: int = MAX_NAME) -> list[str]:
         taken.setdefault(text, 1)
         labels.append(text)
     return labels
-
-
-def number(value: float | None) -> float | None:
-    """Return value with six significant digits; None for NaN and infinity."""
-    if value is None or not np.isfinite(value):
-        return None
-    return float(f"{float(value):.6g}")
-
-
-def numbers(values: Numbers) -> list[float | None]:
-    """Return every value as number does."""
-    return [number(value) for value in values]
 
 
 def evenly(count: int, keep: Sequence[int] = (), most: int = MAX_POINTS) -> list[int]:
@@ -188,6 +176,25 @@ def bar_figure(traces: Sequence[Trace], x_title: str, y_title: str, labels: Sequ
     return figure(traces, axis(x_title), y, height=height, **layout)
 
 
+def ranking(
+    names: Sequence[str],
+    lengths: Floats,
+    unit: str,
+    what: str,
+    *,
+    most: int,
+    colour: str | Sequence[str] = COLOURS[0],
+    ends: tuple[Floats, Floats] | None = None,
+) -> Figure:
+    """Return a bar of a length for each of the first names, the first on top; ends are those of its interval."""
+    labels = distinct(names[:most], 36)
+    trace = bars(unit, labels, lengths[:most], horizontal=True, marker={"color": colour})
+    if ends is not None:
+        low, high = ends
+        trace["error_x"] = error_bars((high - lengths)[:most], (lengths - low)[:most], width=2)
+    return bar_figure([trace], unit, what, labels)
+
+
 def scatter(
     name: str,
     x: Places,
@@ -206,7 +213,7 @@ def scatter(
     if text is not None:
         trace |= {"text": list(text), "hovertemplate": "%{text}<br>%{x}<br>%{y}<extra></extra>"}
     if error is not None:
-        trace["error_y"] = {"type": "data", "array": numbers(error), "thickness": 1, "width": 2}
+        trace["error_y"] = {"type": "data", "array": error, "thickness": 1, "width": 2}
     return trace | more
 
 
@@ -221,7 +228,7 @@ def steps(name: str, x: Iterable[float], y: Iterable[float], colour: str, dash: 
     return scatter(name, x, y, mode="lines", line=line)
 
 
-def band(name: str, x: Places, low: Iterable[float], high: Iterable[float], colour: str) -> Trace:
+def band(name: str, x: Places, low: Sequence[float] | Floats, high: Iterable[float], colour: str) -> Trace:
     """Return the area between low and high over x, colour as #rrggbb."""
     across = _cells(x)
     return {
@@ -229,7 +236,7 @@ def band(name: str, x: Places, low: Iterable[float], high: Iterable[float], colo
         "mode": "lines",
         "name": plain(name),
         "x": across + across[::-1],
-        "y": numbers(high) + numbers(low)[::-1],
+        "y": [*high, *low[::-1]],
         "fill": "toself",
         "fillcolor": faint(colour, 0.2),
         "line": {"width": 0, "color": colour},
@@ -246,17 +253,16 @@ def bars(name: str, labels: Places, lengths: Numbers, *, horizontal: bool = Fals
 
 def error_bars(above: Numbers, below: Numbers, **more: object) -> Json:
     """Return the error bars of points, with lengths above and below each."""
-    lengths = {"array": numbers(above), "arrayminus": numbers(below)}
+    lengths = {"array": above, "arrayminus": below}
     return {"type": "data", "symmetric": False, "thickness": 1.5} | lengths | more
 
 
-def heat_map(x: Places, y: Places, z: Iterable[Numbers], title: str, *, zero_in_middle: bool = False) -> Trace:
+def heat_map(x: Places, y: Places, z: Floats, title: str, *, zero_in_middle: bool = False) -> Trace:
     """Return cells coloured by z, a row for each y; title says what the colours measure."""
-    rows = [numbers(row) for row in z]
-    trace: Trace = {"type": "heatmap", "x": _cells(x), "y": _cells(y), "z": rows, "showlegend": False}
+    trace: Trace = {"type": "heatmap", "x": _cells(x), "y": _cells(y), "z": z, "showlegend": False}
     trace |= {"colorscale": SEQUENTIAL, "colorbar": colour_bar(title)}
     if zero_in_middle:
-        widest = max((abs(value) for row in rows for value in row if value is not None), default=1.0) or 1.0
+        widest = float(np.nanmax(np.abs(z), initial=0.0)) or 1.0
         trace |= {"colorscale": [list(stop) for stop in DIVERGING], "zmin": -widest, "zmax": widest, "zmid": 0.0}
     return trace
 
@@ -278,8 +284,8 @@ def faint(colour: str, opacity: float) -> str:
 
 
 def _cells(values: Places) -> list[Place]:
-    """Return names without markup, if some have it, and numbers as number does."""
-    return [number(v) if not isinstance(v, str) else plain(v) if _MARKUP.search(v) else v for v in values]
+    """Return names without markup, if some have it, and numbers as they are."""
+    return [plain(value) if isinstance(value, str) and _MARKUP.search(value) else value for value in values]
 
 
 _MARKUP = re.compile(r"[<>\x00-\x1f\u202a-\u202e\u2066-\u2069]")

@@ -68,7 +68,7 @@ def _effects(solver: SolverTrials, names: list[str], k: int) -> Panel:
     columns = ("Parameter", "Value", "Trials", "Mean of trials", "Effect", "Low", "High", "Verdict")
     known = [(name, level) for name in names for level in levels(solver, name)]
     rows: list[list[Cell]] = [
-        [name, level.value, level.trials, *figures.numbers([level.mean, level.effect, level.low, level.high]),
+        [name, level.value, level.trials, level.mean, level.effect, level.low, level.high,
          _verdict(level)]
         for name, level in known
     ]  # fmt: skip
@@ -141,7 +141,7 @@ def _grid(solver: SolverTrials, table: Grid, ends: tuple[float, float], key: str
     columns = (str(table.down), str(table.across), "Trials", "Mean of trials", f"Expected {metric}", "Deviation")
     rows: list[list[Cell]] = [
         [a, b, int(table.trials[i, j]),
-         *figures.numbers([table.mean[i, j], table.expected[i, j], table.sd[i, j]])]
+         table.mean[i, j], table.expected[i, j], table.sd[i, j]]
         for i, a in enumerate(rows_of) for j, b in enumerate(columns_of)
     ]  # fmt: skip
     modelled = bool(np.isfinite(table.expected).any())
@@ -150,7 +150,7 @@ def _grid(solver: SolverTrials, table: Grid, ends: tuple[float, float], key: str
     down = figures.distinct(rows_of, MAX_DENSE_LABEL if dense else figures.MAX_LABEL)
     across = figures.distinct(columns_of, figures.MAX_LABEL)
     cells = figures.heat_map(across, down, z, metric)
-    cells |= {"zmin": figures.number(ends[0]), "zmax": figures.number(ends[1]), "zauto": False, "showscale": False}
+    cells |= {"zmin": ends[0], "zmax": ends[1], "zauto": False, "showscale": False}
     cells |= {"xgap": 2, "ygap": 2, "texttemplate": "%{text}", "textfont": {"size": 10 if dense else 11}}
     cells["text"] = [
         ["" if np.isnan(value) else f"{_compact(value)}<br>n={n}" for value, n in zip(*texts, strict=True)]
@@ -188,9 +188,7 @@ def _compact(value: float) -> str:
 def _compositions(solver: SolverTrials, names: list[str], k: int) -> Panel:
     metric = solver.data.metric
     composed = compositions(solver, names)
-    rows: list[list[Cell]] = [
-        [*figures.numbers([row.best, row.mean]), row.trials, *row.values] for row in composed[:MAX_COMPOSITIONS]
-    ]
+    rows: list[list[Cell]] = [[row.best, row.mean, row.trials, *row.values] for row in composed[:MAX_COMPOSITIONS]]
     table = Table((f"best {metric}", f"mean {metric}", "Trials", *map(str, names)), rows)
     note = solver.note(
         f"{len(composed)} combinations of these parameters were tried, the best first.",

@@ -10,7 +10,6 @@ import numpy as np
 from ranktune.dashboards.analysis.paired_studies import PairedRows, paired_rows
 from ranktune.dashboards.analysis.tuning_value import best_by_number, best_so_far_figure, mean_of_splits
 from ranktune.dashboards.analysis.verdict import verdict
-from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Panel, Table, joined
 from ranktune.dashboards.figures.plotly import distinct
 from ranktune.dashboards.records.study import StudyData
@@ -57,7 +56,7 @@ def _chosen(paired: PairedRows | str, names: Sequence[str]) -> Panel:
     for a, b in combinations(range(len(names)), 2):
         first, second = ([values[paired.chosen[study]] for values in paired.splits] for study in (a, b))
         compared = compare_splits(first, second, generator, weights=paired.weights)
-        numbers = figures.numbers((compared.difference, compared.low, compared.high, compared.p_randomisation))
+        numbers = list((compared.difference, compared.low, compared.high, compared.p_randomisation))
         rows.append([names[a], names[b], *numbers, compared.wins, compared.ties, compared.losses])
     note = joined(_queries(paired), "95 % bootstrap interval; p of a paired randomisation test, not corrected.")
     return Panel("chosen", title, Table(columns, rows), None, note)
@@ -73,7 +72,7 @@ def _pairs(paired: PairedRows | str) -> Panel:
     pairs.sort(key=lambda pair: 2.0 if pair.p is None else pair.p)
     rows: list[list[Cell]] = [
         [
-            paired.labels[pair.a], paired.labels[pair.b], *figures.numbers((pair.difference, pair.p, pair.p_holm)),
+            paired.labels[pair.a], paired.labels[pair.b], pair.difference, pair.p, pair.p_holm,
             pair.wins, pair.ties, pair.losses,
         ]
         for pair in pairs

@@ -50,15 +50,11 @@ def _importance(data: StudyData, known: Sequence[Explanations]) -> Panel:
     below = np.array([np.sqrt(sum((end.mean - end.low) ** 2 for end in ends[name])) / count for name in names])
     above = np.array([np.sqrt(sum((end.high - end.mean) ** 2 for end in ends[name])) / count for name in names])
     order = np.argsort(-np.nan_to_num(mean), kind="stable")
-    rows: list[list[Cell]] = [
-        [names[j], *figures.numbers((mean[j], mean[j] - below[j], mean[j] + above[j]))] for j in order
-    ]
-    top = order[:MAX_BARS]
-    labels = figures.distinct((names[j] for j in top), 36)
-    trace = figures.bars("loss", labels, mean[top], horizontal=True, marker={"color": figures.COLOURS[0]})
-    trace["error_x"] = figures.error_bars(above[top], below[top], width=3)
-    shown = figures.bar_figure([trace], f"loss of {data.metric} without the feature", "feature", labels)
-    return Panel("importance", title, Table(columns, rows), shown, _importance_note(measured, len(order)))
+    names, mean, low, high = [names[j] for j in order], mean[order], (mean - below)[order], (mean + above)[order]
+    table = Table(columns, list(zip(names, mean, low, high, strict=True)))
+    unit = f"loss of {data.metric} without the feature"
+    shown = figures.ranking(names, mean, unit, "feature", most=MAX_BARS, ends=(low, high))
+    return Panel("importance", title, table, shown, _importance_note(measured, len(order)))
 
 
 def _importance_note(measured: Sequence[Explanations], features: int) -> str:
@@ -81,8 +77,8 @@ def _effects(known: Sequence[Explanations]) -> list[Panel]:
     effects = next((split.effects for split in known if split.effects), ())
     if not effects:
         return []
-    rows: list[list[Cell]] = [
-        [effect.feature, *figures.numbers(point)]
+    rows = [
+        (effect.feature, *point)
         for effect in effects
         for point in zip(effect.values, effect.shares, effect.effects, strict=True)
     ]
@@ -124,8 +120,7 @@ def contributions(query: ExplainedQuery, key: str, title: str) -> Panel:
         if np.any(parts[:, k] != 0.0)
     ]
     rows: list[list[Cell]] = [
-        [query.ranks[k], query.documents[k], figures.number(query.scores[k]), *figures.numbers(parts[k])]
-        for k in range(len(parts))
+        [query.ranks[k], query.documents[k], query.scores[k], *parts[k]] for k in range(len(parts))
     ]
     columns = ("Rank", "Document", "Score", *query.features, "All others")
     note = (

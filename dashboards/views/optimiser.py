@@ -101,11 +101,7 @@ def _slice(data: StudyData, best: Trial, belief: Slice, key: str, group: str, su
     """Return mean, band and sampled functions along one parameter of the best trial's solver."""
     metric, name = data.metric, belief.name.removeprefix(f"{best.solver}.")
     low, high = belief.mean - 1.96 * belief.sd, belief.mean + 1.96 * belief.sd
-    values: list[Cell] = [figures.number(value) if belief.is_number else value for value in belief.values]
-    rows: list[list[Cell]] = [
-        [value, *figures.numbers(row)]
-        for value, row in zip(values, np.column_stack([belief.mean, low, high, belief.draws.T]), strict=True)
-    ]
+    rows = list(zip(belief.values, belief.mean, low, high, *belief.draws, strict=True))
     columns = (name, "Mean", "Low", "High", *(f"Draw {k + 1}" for k in range(len(belief.draws))))
     colour = figures.solver_styles(data.all_solvers)[best.solver]["color"]
     here = best.params[name]
@@ -156,11 +152,9 @@ def _scales(data: StudyData, surrogate: Belief, k: int, group: str) -> Panel:
     names = [list(surrogate.space.distributions)[j] for j in surrogate.encoding.varying]
     inverse = np.sqrt(theta.weights)
     order = np.argsort(-inverse, kind="stable")
-    rows: list[list[Cell]] = [[names[j], figures.number(inverse[j]), figures.number(1.0 / inverse[j])] for j in order]
-    top = order[:40]
-    labels = figures.distinct((names[j] for j in top), 36)
-    trace = figures.bars("scales", labels, inverse[top], horizontal=True, marker={"color": figures.COLOURS[0]})
-    shown = figures.bar_figure([trace], "length scales in the range of the parameter", "parameter", labels)
+    names, inverse = [names[j] for j in order], inverse[order]
+    rows = list(zip(names, inverse, 1.0 / inverse, strict=True))
+    shown = figures.ranking(names, inverse, "length scales in the range of the parameter", "parameter", most=40)
     note = (
         "The metric changes little within one length scale. Before any trial there is about 1 in the range of each "
         "parameter. The prior standard deviation over the search space is "
@@ -182,7 +176,7 @@ def _noise(
     ]
     rows: list[list[Cell]] = [
         [
-            trial.number, trial.solver, *figures.numbers((value, e, s, value - e, trial.error_of_mean)),
+            trial.number, trial.solver, value, e, s, value - e, trial.error_of_mean,
             trial.stopped or None,
         ]
         for trial, value, e, s in kept

@@ -213,7 +213,7 @@ def leaderboard_figure(result: JsonView) -> Figure:
         {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": value, "x1": value, "layer": "below",
          "line": {"color": colour, "dash": "dot", "width": 1}}
         for name, colour in (("vali", figures.GREY), ("test", figures.COLOURS[0]))
-        if (value := figures.number(rows[0].get(name))) is not None
+        if (value := rows[0].get(name)) is not None
     ]  # fmt: skip
     names = [figures.plain(row["solver"], 28) + marks(row) for row in rows]
     y_axis = figures.axis("model", tickvals=list(range(len(rows))), ticktext=names, zeroline=False)

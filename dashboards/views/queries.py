@@ -77,7 +77,7 @@ def _periods(data: StudyData, split: str, part: str, periods: Sequence[Period]) 
         colour, dash = (figures.COLOURS[0], "solid") if k == 0 else (figures.ACCENT, "dash")
         traces.append(line | {"error_y": figures.error_bars(above, below), "line": {"color": colour, "dash": dash}})
     rows: list[list[Cell]] = [
-        [p.label, p.first, p.last, p.queries, *figures.numbers((p.mean.mean, p.mean.low, p.mean.high))] for p in periods
+        [p.label, p.first, p.last, p.queries, p.mean.mean, p.mean.low, p.mean.high] for p in periods
     ]
     where = f" of {figures.short(split)}" if split else ""
     axes = figures.axis("first time of the period", type="category"), figures.axis(f"mean {data.metric}")
@@ -131,7 +131,7 @@ def _counts(data: StudyData, splits: _Splits, labels: Sequence[str]) -> Panel:
         compared = _compared(splits, label, board.get(label, {}), np.random.default_rng([data.study.seed, k]))
         gap = np.concatenate(splits.chosen) - np.concatenate(splits.others[label])
         counts.append([int((gap > 0).sum()), int((gap == 0).sum()), int((gap < 0).sum())])
-        rows.append([label, *counts[k], *figures.numbers(compared)])
+        rows.append([label, *counts[k], *compared])
     columns = ("Against", "Wins", "Ties", "Losses", "Difference", "Low", "High", "p")
     names = figures.distinct(labels, figures.MAX_LABEL)
     styles = ((0, "wins", figures.COLOURS[0], ""), (1, "ties", "#9a9a9a", "/"), (2, "losses", figures.ACCENT, "x"))
@@ -172,9 +172,7 @@ def _difference(splits: _Splits, label: str, key: str) -> Panel:
     place = figures.thinned((a - b)[order])
     kept = order[place]
     gap = (a - b)[kept]
-    rows: list[list[Cell]] = [
-        [splits.queries[q], splits.origin[q], *figures.numbers((a[q], b[q], a[q] - b[q]))] for q in kept
-    ]
+    rows: list[list[Cell]] = [[splits.queries[q], splits.origin[q], a[q], b[q], a[q] - b[q]] for q in kept]
     columns = ("Query", "Split", f"{splits.metric} of the chosen", f"{splits.metric} of the other", "Difference")
     title = f"{splits.metric} of {_chosen_name(splits)} minus that of {figures.short(label)}, query by query"
     if not len(kept):
@@ -215,9 +213,7 @@ def _distribution(splits: _Splits) -> Panel:
     low = min(0.0, float(everything.min()))
     edges = np.linspace(low, high, 21)
     counts: dict[str, Ints] = {name: np.histogram(scores, edges)[0] for name, scores in values.items()}
-    rows: list[list[Cell]] = [
-        [*figures.numbers(edges[k : k + 2]), *(int(scores[k]) for scores in counts.values())] for k in range(20)
-    ]
+    rows: list[list[Cell]] = [[*edges[k : k + 2], *(int(scores[k]) for scores in counts.values())] for k in range(20)]
     middles = (edges[1:] + edges[:-1]) / 2
     traces = [
         figures.bars(name, middles, scores, marker=_hatched(figures.COLOURS[k], "" if k == 0 else "/"))
@@ -273,8 +269,8 @@ def _documents(splits: _Splits, k: int, value: float, split: str, chosen: str, q
     ]
     rows: list[list[Cell]] = [
         [
-            int(rank[i]), query.documents[i], figures.number(query.grades[i]),
-            *(cell for label in labels for cell in (figures.number(query.scores[label][i]), int(ranks[label][i]))),
+            int(rank[i]), query.documents[i], query.grades[i],
+            *(cell for label in labels for cell in (query.scores[label][i], int(ranks[label][i]))),
         ]
         for i in shown
     ]  # fmt: skip

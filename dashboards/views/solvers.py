@@ -52,15 +52,15 @@ class _Solver:
     @property
     def quartiles(self) -> list[float | None]:
         """Median, lower and upper quartile, the estimates of stopped trials included."""
-        return figures.numbers(np.quantile(self.values, [0.5, 0.25, 0.75])) if self.values else [None] * 3
+        return list(np.quantile(self.values, [0.5, 0.25, 0.75])) if self.values else [None] * 3
 
     def row(self) -> list[Cell]:
         best = self.best
         return [
             self.name, len(self.valued) + self.failed, self.failed, *self.quartiles,
-            None if best is None else figures.number(best.value), None if best is None else best.number,
-            None if self.default is None else figures.number(self.default.requested_value),
-            figures.number(self.seconds), sum(bool(trial.stopped) for trial in self.valued),
+            None if best is None else best.value, None if best is None else best.number,
+            None if self.default is None else self.default.requested_value,
+            self.seconds, sum(bool(trial.stopped) for trial in self.valued),
         ]  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def _box(solver: _Solver, name: str, k: int, colour: str) -> Trace:
     median, low, high = solver.quartiles
     return {
         "type": "box", "orientation": "h", "name": name, "y": [k], "q1": [low], "median": [median], "q3": [high],
-        "lowerfence": [figures.number(min(solver.values))], "upperfence": [figures.number(max(solver.values))],
+        "lowerfence": [min(solver.values)], "upperfence": [max(solver.values)],
         "width": 2 * SPREAD + 0.1, "line": {"color": colour, "width": 1}, "fillcolor": figures.faint(colour, 0.12),
         "showlegend": False, "hoverinfo": "skip",
     }  # fmt: skip
@@ -159,8 +159,8 @@ def _verdicts(data: StudyData) -> Panel:
     pairs = pairwise(stacked, np.random.default_rng(data.study.seed), [scores.weights for scores in evidence])
     rows: list[list[Cell]] = [
         [
-            labels[pair.a], labels[pair.b], figures.number(pair.difference), figures.number(pair.p),
-            figures.number(pair.p_holm), _verdict(pair) or "not significant", pair.wins, pair.ties, pair.losses,
+            labels[pair.a], labels[pair.b], pair.difference, pair.p,
+            pair.p_holm, _verdict(pair) or "not significant", pair.wins, pair.ties, pair.losses,
         ]
         for pair in pairs
     ]  # fmt: skip

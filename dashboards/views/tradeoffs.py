@@ -70,11 +70,11 @@ def _front(data: StudyData, split: SplitData, cost: str, key: str, group: str, m
     rows: list[list[Cell]] = [
         [
             "front, knee" if option is bend else "front", int(option.label), trials[option.label].solver,
-            figures.number(option.amount(cost)), figures.number(option.quality),
+            option.amount(cost), option.quality,
         ]
         for option in best
     ]  # fmt: skip
-    rows += [["leaderboard", None, label, figures.number(x), figures.number(y)] for label, x, y in board]
+    rows += [["leaderboard", None, label, x, y] for label, x, y in board]
     known = [option for option in _options(split.trials) if not math.isnan(option.amount(cost))]
     kept = [known[i] for i in figures.thinned([option.quality for option in known], most)]
     costs, qualities = [option.amount(cost) for option in known], [option.quality for option in known]
@@ -140,7 +140,7 @@ def _within(data: StudyData, split: SplitData, key: str, group: str) -> Panel:
             rows.append([name, None, None, None, None, None])
             continue
         features = None if best.nonzeros is None else int(best.nonzeros)
-        scores = figures.numbers((best.quality, highest.quality - best.quality))
+        scores = list((best.quality, highest.quality - best.quality))
         rows.append([name, features, int(best.label), solver_of[best.label], *scores])
     names = [str(row[0]) for row in rows]
     style = {"marker": {"color": figures.COLOURS[0], "size": 9}, "line": {"color": figures.COLOURS[0]}}

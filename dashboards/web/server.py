@@ -1,7 +1,7 @@
 """The live page: a read-only server of the studies in one home folder. Names are looked up, never joined to paths.
 
 /  /study/NAME  /compare/A/B/...       pages                  /static/...   page.css, page.js, plotly.min.js
-/api/studies  /api/study/NAME  /api/view/NAME/KEY  /api/compare/A/B/... /api/trials/NAME.csv|json
+/api/studies  /api/study/NAME  /api/view/NAME/KEY  /api/compare/A/B/...
 /events/NAME?view=KEY  server-sent events: "change" soon after the study's files have changed
 """
 
@@ -26,12 +26,10 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from ranktune.dashboards.figures.panels import panels_json, to_json
-from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.watching import Watched, Watching
 from ranktune.dashboards.terminal.listing import listing
 from ranktune.dashboards.views import compare as view_compare
 from ranktune.dashboards.views.registry import VIEWS, view_json, views_json
-from ranktune.dashboards.views.trials import trials_csv, trials_json
 from ranktune.dashboards.web.guard import Guard, allowed_hosts
 from ranktune.dashboards.web.page import (
     MAX_COMPARED,
@@ -80,7 +78,6 @@ class Site:
             Route("/api/study/{name}", self._study),
             Route("/api/view/{name}/{key}", self._view),
             Route("/api/compare/{names:path}", self._compare),
-            Route("/api/trials/{file}", self._trials),
             Route("/events/{name}", self._events),
         ]
 
@@ -138,18 +135,6 @@ class Site:
     def _compare(self, request: Request) -> Response:
         studies = [watched.data() for watched in self._compared(request)]
         return _json_response(_json({"panels": panels_json(view_compare.panels(*studies))}))
-
-    def _trials(self, request: Request) -> Response:
-        name, _, kind = request.path_params["file"].rpartition(".")
-        formats: dict[str, tuple[Callable[[StudyData], str], str]] = {
-            "csv": (trials_csv, "text/csv; charset=utf-8"),
-            "json": (trials_json, "application/json"),
-        }
-        if kind not in formats:
-            raise HTTPException(404, "Trials are available as .csv and as .json.")
-        write, media = formats[kind]
-        headers = {"content-disposition": f'attachment; filename="trials.{kind}"', "cache-control": "no-store"}
-        return Response(write(self._watched(name).data()), media_type=media, headers=headers)
 
     async def _events(self, request: Request) -> Response:
         watched = await asyncio.to_thread(self._watched, request.path_params["name"])

@@ -37,9 +37,9 @@ def _days(data: StudyData, days: Sequence[Json]) -> Panel:
     rows: list[list[Cell]] = []
     for each in days:
         measured = each["quality"] or {}
-        metric = (figures.number(measured.get(name)) for name in ("mean", "low", "high", "p"))
+        metric = (measured.get(name) for name in ("mean", "low", "high", "p"))
         first = (each["day"], each["data"], "alarm" if each["alarm"] else "", each["queries"])
-        rows.append([*first, figures.number(each["p_features"]), len(each["moved"]), *metric])
+        rows.append([*first, each["p_features"], len(each["moved"]), *metric])
     note = (
         f"Where nothing changes, {days[-1]['rate']:.0%} of the days are an alarm. A p value of a part is an alarm up "
         f"to {days[-1]['rate_part']:.4f}."
@@ -74,7 +74,11 @@ def _moved(day: Json) -> Panel:
     rows: list[list[Cell]] = [
         [
             each["feature"],
-            *figures.numbers([each["shift"], each["distance"], each["missing"], each["missing_before"], each["q"]]),
+            each["shift"],
+            each["distance"],
+            each["missing"],
+            each["missing_before"],
+            each["q"],
         ]
         for each in day["features"][: len(day["moved"])][:MAX_MOVED]
     ]

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from ranktune.dashboards.figures import plotly as figures
-from tests.support.study_samples import HOSTILE
+from ranktune.dashboards.figures.panels import Panel, Table
+from tests.support.study_samples import HOSTILE, figure_of
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -48,9 +49,9 @@ def test_names_that_look_alike_get_numbers() -> None:
 
 def test_numbers_are_rounded_and_never_nan() -> None:
     values: list[Any] = [1 / 3, np.nan, np.inf, None, np.float64(2), np.int64(7)]
-    assert figures.numbers(values) == [
-        0.333333, None, None, None, 2.0, 7.0,
-    ]  # fmt: skip
+    rounded = [0.333333, None, None, None, 2.0, 7]
+    panel = Panel("key", "title", Table(("value",), [[value] for value in values]), {"data": [{"x": values}]})
+    assert figure_of(panel)["data"][0]["x"] == [cell for (cell,) in panel.table.rows] == rounded
 
 
 @pytest.mark.parametrize("seed", range(5))

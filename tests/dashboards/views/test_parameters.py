@@ -30,15 +30,15 @@ def test_the_only_parameter_that_matters_comes_first(tmp_path: Path) -> None:
     result = running(tmp_path, "LambdaRank", 60)
     shown = named(result, "importance")[0]
     assert shown.table.rows[0][0] == "l1"
-    assert number(shown.table.rows[0][2]) > 0.05
-    for name, _, low, _ in shown.table.rows[1:]:
+    assert number(shown.table.rows[0][3]) > 0.05
+    for name, _, _, low, _ in shown.table.rows[1:]:
         assert number(low) <= 0.0, name
     assert named(result, "slice")[0].table.columns[2] == "l1"
     assert named(result, "contour")[0].table.columns[2] == "l1"
     bars = traces(shown)[0]
-    assert bars["x"] == [row[1] for row in shown.table.rows]
+    assert bars["x"] == [row[2] for row in shown.table.rows]
     low = np.array(bars["x"]) - np.array(bars["error_x"]["arrayminus"])
-    np.testing.assert_allclose(low, numbers(row[2] for row in shown.table.rows), atol=1e-5)
+    np.testing.assert_allclose(low, numbers(row[3] for row in shown.table.rows), atol=1e-5)
 
 
 @pytest.mark.parametrize("solver", ["ElasticRank", "RankSVM", "DominationRank"])
@@ -80,7 +80,7 @@ def test_dependences_follow_the_metric(tmp_path: Path) -> None:
     assert 1e-4 < number(best[0]) < 1e-2  # the score is highest at 1e-3
     line = traces(shown)[1]
     assert line["x"] == [row[0] for row in shown.table.rows]
-    assert line["y"] == [row[1] for row in shown.table.rows]
+    assert line["y"] == [row[2] for row in shown.table.rows]
     band = traces(shown)[0]["y"]
     half = len(band) // 2
     assert band[:half] == [row[3] for row in shown.table.rows]
