@@ -25,7 +25,7 @@ def panel(data: StudyData) -> Panel:
     title = f"Value of tuning: best validation {data.metric} by number of trials"
     curve = mean_of_splits([best_by_number(split) for split in data.splits])
     if not np.isfinite(curve).any():
-        return Panel("worth", title, Table(("trials", "best so far"), []), None, "No trial has succeeded yet.")
+        return Panel("worth", title, note="No trial has succeeded yet.")
     floors = [_best_default(split, len(data.solvers)) for split in data.splits]
     known_floors = [floor for floor in floors if floor is not None]
     default = float(np.mean(known_floors)) if len(known_floors) == len(floors) else None

@@ -19,6 +19,26 @@ Figure: TypeAlias = Json
 Axis: TypeAlias = Json
 
 
+def to_json(value: object) -> Any:
+    """Return value made of JSON's types: sequences as lists, NumPy's numbers as Python's.
+
+    Numbers have six significant digits, or are whole; NaN and infinity are None.
+    Raises TypeError for any other type.
+    """
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        rounded = value if value.is_integer() else float(f"{value:.6g}")
+        return rounded if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(name): to_json(inner) for name, inner in value.items()}
+    if hasattr(value, "tolist"):
+        return to_json(value.tolist())
+    if isinstance(value, Sequence):
+        return [to_json(inner) for inner in value]
+    raise TypeError(f"a panel holds a {type(value).__name__}, which JSON does not have")
+
+
 @dataclass(frozen=True)
 class Table:
     """Columns and rows of plain values; pages show None as a dash."""
@@ -43,7 +63,7 @@ class Panel:
 
     key: str
     title: str
-    table: Table
+    table: Table = Table((), ())
     figure: Figure | None = None
     note: str = ""
     group: str = ""
@@ -61,23 +81,3 @@ def joined(*sentences: str) -> str:
 def panels_json(panels: Sequence[Panel]) -> list[Json]:
     """Return panels as JSON."""
     return [vars(panel) | {"table": vars(panel.table)} for panel in panels]
-
-
-def to_json(value: object) -> Any:
-    """Return value made of JSON's types: sequences as lists, NumPy's numbers as Python's.
-
-    Numbers have six significant digits, or are whole; NaN and infinity are None.
-    Raises TypeError for any other type.
-    """
-    if value is None or isinstance(value, (str, bool, int)):
-        return value
-    if isinstance(value, float):
-        rounded = value if value.is_integer() else float(f"{value:.6g}")
-        return rounded if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(name): to_json(inner) for name, inner in value.items()}
-    if hasattr(value, "tolist"):
-        return to_json(value.tolist())
-    if isinstance(value, Sequence):
-        return [to_json(inner) for inner in value]
-    raise TypeError(f"a panel holds a {type(value).__name__}, which JSON does not have")

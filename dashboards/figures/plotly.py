@@ -190,8 +190,7 @@ def ranking(
     labels = distinct(names[:most], 36)
     trace = bars(unit, labels, lengths[:most], horizontal=True, marker={"color": colour})
     if ends is not None:
-        low, high = ends
-        trace["error_x"] = error_bars((high - lengths)[:most], (lengths - low)[:most], width=2)
+        trace["error_x"] = error_bars(lengths[:most], *(end[:most] for end in ends), width=2)
     return bar_figure([trace], unit, what, labels)
 
 
@@ -251,9 +250,10 @@ def bars(name: str, labels: Places, lengths: Numbers, *, horizontal: bool = Fals
     return trace | ({"orientation": "h"} if horizontal else {}) | more
 
 
-def error_bars(above: Numbers, below: Numbers, **more: object) -> Json:
-    """Return the error bars of points, with lengths above and below each."""
-    lengths = {"array": above, "arrayminus": below}
+def error_bars(values: Sequence[float] | Floats, low: object, high: object, **more: object) -> Json:
+    """Return the error bars of values, from low to high; none where an end is None or NaN."""
+    start, end = (np.array(each, dtype=np.float64) for each in (low, high))
+    lengths = {"array": end - values, "arrayminus": values - start}
     return {"type": "data", "symmetric": False, "thickness": 1.5} | lengths | more
 
 

@@ -58,7 +58,7 @@ def panels(data: StudyData) -> list[Panel]:
     if not shown:
         note = "Of no solver with two or more categorical parameters were two combinations of them tried."
         note = no_trials_note(data) or note
-        return [Panel("effects", "Choices", Table(("Parameter", "Value"), []), None, note)]
+        return [Panel("effects", "Choices", note=note)]
     return shown
 
 
@@ -111,7 +111,7 @@ def _effect_trace(name: str, levels: Mapping[str, Level], place: int) -> Trace:
     marker["symbol"] = figures.SYMBOLS[place % len(figures.SYMBOLS)]
     trace = figures.scatter(name, effects, levels, marker=marker)
     if not np.isnan(low).any():
-        trace["error_x"] = figures.error_bars(high - effects, effects - low)
+        trace["error_x"] = figures.error_bars(effects, low, high)
     return trace
 
 

@@ -50,7 +50,7 @@ def _chosen(paired: PairedRows | str, names: Sequence[str]) -> Panel:
     title = "Chosen models, query by query"
     columns = ("A", "B", "A - B", "low", "high", "p", "A wins", "ties", "B wins")
     if isinstance(paired, str):
-        return Panel("chosen", title, Table(columns, []), None, paired)
+        return Panel("chosen", title, note=paired)
     rows: list[list[Cell]] = []
     generator = np.random.default_rng(0)
     for a, b in combinations(range(len(names)), 2):
@@ -67,7 +67,7 @@ def _pairs(paired: PairedRows | str) -> Panel:
     title = "Any two models, query by query"
     columns = ("A", "B", "A - B", "p", "p Holm", "A wins", "ties", "B wins")
     if isinstance(paired, str):
-        return Panel("pairs", title, Table(columns, []), None, paired)
+        return Panel("pairs", title, note=paired)
     pairs = pairwise(paired.splits, np.random.default_rng(0), paired.weights)
     pairs.sort(key=lambda pair: 2.0 if pair.p is None else pair.p)
     rows: list[list[Cell]] = [
@@ -133,6 +133,6 @@ def _at(curve: Floats, k: int) -> float | None:
 def _leaderboard(key: str, study: StudyData) -> Panel:
     title = f"Leaderboard of {study.name}"
     if study.result is None:
-        return Panel(key, title, Table(("solver",), []), None, "The study is not finished.")
+        return Panel(key, title, note="The study is not finished.")
     table, figure = leaderboard_table(study.result), leaderboard_figure(study.result)
     return Panel(key, title, table, figure, sentences(study.result))

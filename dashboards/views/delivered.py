@@ -31,7 +31,7 @@ def _parameters(result: JsonView) -> Panel:
 def _use(result: JsonView) -> Panel:
     if not result.get("model"):
         note = "The models of the folds are in the folders of the folds, as model.json."
-        return Panel("use", "How to use it", Table(("to", "run"), []), None, note)
+        return Panel("use", "How to use it", note=note)
     path = str(result["model"])
     file = shlex.quote(path)
     rows: list[tuple[str, Cell]] = [

@@ -41,7 +41,7 @@ def _importance(data: StudyData, known: Sequence[Explanations]) -> Panel:
     columns = ("Feature", f"Loss of {data.metric}", "Low", "High")
     if not measured:
         note = f"The model uses no feature, or it was not measured at the end of the study: {COMMAND} does."
-        return Panel("importance", title, Table(columns, []), None, note)
+        return Panel("importance", title, note=note)
     losses = [{item.feature: item.loss for item in split.importance} for split in measured]
     names = list(dict.fromkeys(name for split in losses for name in split))
     ends = {name: [split[name] for split in losses if name in split] for name in names}

@@ -51,7 +51,7 @@ def _allocation(data: StudyData, split: SplitData, k: int, group: str) -> Panel:
     solvers = [name for name in data.all_solvers if any(trial.solver == name for trial in trials)]
     if not trials:
         note = no_trials_note(data) or "No trial of this split has finished yet."
-        return Panel(f"allocation-{k}", title, Table(("Trials",), []), None, note, group)
+        return Panel(f"allocation-{k}", title, note=note, group=group)
     size = -(-len(trials) // MAX_BLOCKS)
     blocks = [trials[begin : begin + size] for begin in range(0, len(trials), size)]
     ends = [(block[0].number, block[-1].number) for block in blocks]
@@ -73,10 +73,9 @@ def _allocation(data: StudyData, split: SplitData, k: int, group: str) -> Panel:
 
 def _surrogate(data: StudyData, split: SplitData, k: int, group: str, most: int) -> list[Panel]:
     title = f"Surrogate model of {data.metric} around the best trial"
-    nothing = Table(("Parameter", data.metric), [])
     if data.study.sampler not in WITH_SURROGATE:
         note = f"The sampler '{data.study.sampler}' has no surrogate model in the record."
-        return [Panel(f"belief-{k}", title, nothing, None, note, group)]
+        return [Panel(f"belief-{k}", title, note=note, group=group)]
     space = data.study.union_space()
     known = [trial for trial in split.trials if trial.solver in data.solvers]
     valued = sum(trial.value is not None for trial in known)
@@ -85,7 +84,7 @@ def _surrogate(data: StudyData, split: SplitData, k: int, group: str, most: int)
     best = best_of(known)
     if surrogate is None or best is None:
         note = no_trials_note(data) or f"{valued} trials have a value: too few for a surrogate model."
-        return [Panel(f"belief-{k}", title, nothing, None, note, group)]
+        return [Panel(f"belief-{k}", title, note=note, group=group)]
     what = "trials" if len(observed) == len(known) else "observations"
     chosen = surrogate.chosen
     subset = f"The model is fitted to {len(chosen)} of {len(observed)} {what}." if len(observed) > most else ""

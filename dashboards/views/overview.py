@@ -232,14 +232,12 @@ def _points(rows: Sequence[JsonView], name: str, label: str, offset: float, colo
     if not known:
         return []
     values = [float(rows[k][name]) for k in known]
-    limits = [rows[k].get(f"{name}_interval") or [rows[k][name]] * 2 for k in known]
+    limits = zip(*(rows[k].get(f"{name}_interval") or [rows[k][name]] * 2 for k in known), strict=True)
     symbols = [f"{symbol}-open" if rows[k].get("verdict") == WORSE else symbol for k in known]
-    above = [high - value for value, (_, high) in zip(values, limits, strict=True)]
-    below = [value - low for value, (low, _) in zip(values, limits, strict=True)]
     trace = figures.scatter(
         label, values, [k + offset for k in known], marker={"color": colour, "size": 10, "symbol": symbols},
         text=[figures.plain(rows[k]["solver"]) for k in known],
-        error_x=figures.error_bars(above, below, width=4, color=colour),
+        error_x=figures.error_bars(values, *limits, width=4, color=colour),
     )  # fmt: skip
     return [trace | {"hovertemplate": "%{text}<br>" + label + " %{x:.4f}<extra></extra>"}]
 

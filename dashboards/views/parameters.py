@@ -41,7 +41,6 @@ MIN_TRIALS_FOR_SLICES = 3
 """Trials of a solver below which a figure of each parameter would show a point or two."""
 MAX_BARS = 20
 """Parameters that are drawn; the table has all."""
-NO_IMPORTANCE = Table(("Parameter", "Trials", "Share of variance", "Low", "High"), [])
 FOREST_NOTE = (
     "Permutation importance of a forest of randomised trees: the increase of its error on held-out trials when a "
     "parameter takes its values from other trials, and with it the parameters that depend on it. Interactions count "
@@ -77,7 +76,7 @@ def _importance_of_study(data: StudyData) -> Panel:
     few = f"{n} trials have a value: too few, {forests.MIN_TRIALS} are needed."
     equal = "All trials have the same value."
     return _drawn_importance(
-        Panel("importance", "Importance of the solver and of each parameter in the whole search space", NO_IMPORTANCE),
+        Panel("importance", "Importance of the solver and of each parameter in the whole search space"),
         *importance_of_study(data),
         no_trials_note(data) or (few if n < forests.MIN_TRIALS else left_out(data) or equal),
         "The choice of the solver counts with all parameters that depend on it. Parameters of fewer than "
@@ -89,7 +88,7 @@ def _importance_of_study(data: StudyData) -> Panel:
 def _importance(solver: SolverTrials, k: int) -> Panel:
     title = f"Importance of the parameters of {figures.short(solver.name)}"
     return _drawn_importance(
-        Panel(f"importance-{k}", title, NO_IMPORTANCE, group=solver.name),
+        Panel(f"importance-{k}", title, group=solver.name),
         {name: sum(name in trial.params for trial in solver.valued) for name in solver.distributions},
         solver.importance,
         _why_no_importance(solver),
@@ -113,7 +112,7 @@ def _drawn_importance(
     mean, low, high = measured.mean[order], measured.low[order], measured.high[order]
     names = [names[j] for j in order]
     table = Table(
-        NO_IMPORTANCE.columns,
+        ("Parameter", "Trials", "Share of variance", "Low", "High"),
         [[name, active[name], *row] for name, *row in zip(names, mean, low, high, strict=True)],
     )
     shown = figures.ranking(
@@ -212,9 +211,7 @@ def _dependence(solver: SolverTrials, surrogate: Belief, name: str, key: str) ->
     uniform = np.random.default_rng(solver.data.study.seed).random((BACKGROUND, len(surrogate.encoding.axes)))
     curve = surrogate.dependence(f"{solver.name}.{name}", surrogate.encoding.from_unit(uniform))
     if not np.any(curve.sd):
-        return Panel(
-            f"dependence-{key}", title, Table(columns, []), None, "The parameter is never active.", solver.name
-        )
+        return Panel(f"dependence-{key}", title, note="The parameter is never active.", group=solver.name)
     low, high = curve.mean - 1.96 * curve.sd, curve.mean + 1.96 * curve.sd
     rows = list(zip(curve.values, curve.mean, low, high, strict=True))
     x = [solver.coordinate(name, value) for value in curve.values]

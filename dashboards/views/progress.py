@@ -166,7 +166,7 @@ def _workers(data: StudyData, split: SplitData) -> Panel:
     key = _key("workers", data, split)
     if not timed:
         why = "The record does not have the times of its trials." if split.trials else "No trial has finished yet."
-        return Panel(key, title, Table(columns, []), None, why, split.name)
+        return Panel(key, title, note=why, group=split.name)
     zero = min(t.begun or 0.0 for t in timed)
     rows: list[list[Cell]] = []
     for worker in _by_start(timed):

@@ -48,7 +48,7 @@ def panels(data: StudyData) -> list[Panel]:
     splits = _splits(data)
     if splits is None:
         title = f"{data.metric}, query by query"
-        return [Panel("queries", title, Table(("Query", data.metric), []), None, no_models_note(data))]
+        return [Panel("queries", title, note=no_models_note(data))]
     labels = list(splits.others)[:MAX_OTHERS]
     compared = [_counts(data, splits, labels)] if labels else []
     differences = [_difference(splits, label, f"difference-{k}") for k, label in enumerate(labels)]
@@ -72,10 +72,10 @@ def _periods(data: StudyData, split: str, part: str, periods: Sequence[Period]) 
         of_label = [period for period in periods if period.label == label]
         means = [period.mean for period in of_label]
         first, name = [period.first for period in of_label], figures.short(label)
-        above, below = [mean.high - mean.mean for mean in means], [mean.mean - mean.low for mean in means]
+        bars = figures.error_bars(*zip(*((mean.mean, mean.low, mean.high) for mean in means), strict=True))
         line = figures.scatter(name, first, [mean.mean for mean in means], mode="lines+markers")
         colour, dash = (figures.COLOURS[0], "solid") if k == 0 else (figures.ACCENT, "dash")
-        traces.append(line | {"error_y": figures.error_bars(above, below), "line": {"color": colour, "dash": dash}})
+        traces.append(line | {"error_y": bars, "line": {"color": colour, "dash": dash}})
     rows: list[list[Cell]] = [
         [p.label, p.first, p.last, p.queries, p.mean.mean, p.mean.low, p.mean.high] for p in periods
     ]
@@ -176,7 +176,7 @@ def _difference(splits: _Splits, label: str, key: str) -> Panel:
     columns = ("Query", "Split", f"{splits.metric} of the chosen", f"{splits.metric} of the other", "Difference")
     title = f"{splits.metric} of {_chosen_name(splits)} minus that of {figures.short(label)}, query by query"
     if not len(kept):
-        return Panel(key, title, Table(columns, []), None, "The metric is defined for no query.", label)
+        return Panel(key, title, note="The metric is defined for no query.", group=label)
     traces = []
     sides = (("chosen better", figures.COLOURS[0], gap > 0), ("other better", figures.ACCENT, gap < 0))
     for name, colour, mask in sides:
@@ -208,7 +208,7 @@ def _distribution(splits: _Splits) -> Panel:
     title = f"Distribution of {splits.metric} over the queries"
     columns = ("From", "To", *values)
     if not len(everything):
-        return Panel("distribution", title, Table(columns, []), None, "The metric is defined for no query.")
+        return Panel("distribution", title, note="The metric is defined for no query.")
     high = max(1.0, float(everything.max()))
     low = min(0.0, float(everything.min()))
     edges = np.linspace(low, high, 21)
@@ -240,7 +240,7 @@ def _worst(data: StudyData, splits: _Splits) -> list[Panel]:
     kept.sort(key=lambda splits: splits[0])
     if not kept:
         title = "Worst-ranked queries"
-        return [Panel("worst", title, Table(("Document",), []), None, "The evidence has the documents of no query.")]
+        return [Panel("worst", title, note="The evidence has the documents of no query.")]
     return [
         panel for k, row in enumerate(kept[:MAX_WORST]) for panel in (_documents(splits, k, *row), *_why(data, k, *row))
     ]

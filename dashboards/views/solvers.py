@@ -151,10 +151,10 @@ def _verdicts(data: StudyData) -> Panel:
     evidence, labels = [scores for _, scores in data.evidence], data.common_labels
     columns = ("Model", "Against", "Difference", "p", "Holm-corrected p", "Verdict", "Wins", "Ties", "Losses")
     if not evidence:
-        return Panel("verdicts", title, Table(columns, []), None, no_models_note(data))
+        return Panel("verdicts", title, note=no_models_note(data))
     if len(labels) < 2:
         note = "There is only one model." if len(evidence) == 1 else "No two models were fitted in every split."
-        return Panel("verdicts", title, Table(columns, []), None, note)
+        return Panel("verdicts", title, note=note)
     stacked = [scores.values[data.metric][[scores.labels.index(name) for name in labels]] for scores in evidence]
     pairs = pairwise(stacked, np.random.default_rng(data.study.seed), [scores.weights for scores in evidence])
     rows: list[list[Cell]] = [

@@ -63,7 +63,7 @@ def _front(data: StudyData, split: SplitData, cost: str, key: str, group: str, m
     best = front(options, cost)
     if not best:
         why = "No trial of this split has this cost." if options else "No trial has a value yet."
-        return Panel(key, title, Table(columns, []), None, no_trials_note(data) or why, group)
+        return Panel(key, title, note=no_trials_note(data) or why, group=group)
     bend = knee(best, cost)  # the front of a front is itself
     board = _leaderboard(data, split, cost)
     trials = {str(trial.number): trial for trial in split.trials}
@@ -129,7 +129,7 @@ def _within(data: StudyData, split: SplitData, key: str, group: str) -> Panel:
     highest = best_within(options, {})
     if highest is None:
         note = no_trials_note(data) or "No trial has a value yet."
-        return Panel(key, title, Table(columns, []), None, note, group)
+        return Panel(key, title, note=note, group=group)
     solver_of = {str(trial.number): trial.solver for trial in split.trials}
     sparse = front(options, "nonzeros")  # it has the best within any limit
     rows: list[list[Cell]] = []

@@ -86,7 +86,7 @@ def panels(data: StudyData) -> list[Panel]:
     if not rows:
         title = "Weights of the chosen model"
         note = "There is no saved linear model and no saved tree model." if data.evidence else no_models_note(data)
-        shown.append(Panel("weights", title, Table(("Feature", "Weight"), []), None, note))
+        shown.append(Panel("weights", title, note=note))
     return shown + _strengths(data)
 
 
@@ -152,7 +152,7 @@ def _spread(data: StudyData, row: _Row, k: int) -> Panel | None:
         "It is in the unit of the score, so that features of different ranges can be compared.",
     )
     unit = "deviation within queries, in score"
-    return _by_feature(Panel(f"spread-{k}", title, Table((), []), None, note, row.label), row, values, what, unit)
+    return _by_feature(Panel(f"spread-{k}", title, note=note, group=row.label), row, values, what, unit)
 
 
 def _weights(row: _Row, k: int, *, drawn: bool = True) -> Panel:
@@ -162,7 +162,7 @@ def _weights(row: _Row, k: int, *, drawn: bool = True) -> Panel:
     title = f"{'Splits of the trees' if row.is_trees else 'Weights'} of {row.title} by feature"
     note = _weights_note(row, int(np.any(numbers != 0, axis=0).sum()))
     unit = ("number of splits" if row.is_trees else "weight, in score per unit") if drawn else ""
-    panel = Panel(f"weights-{k}", title, Table((), []), None, note, row.label)
+    panel = Panel(f"weights-{k}", title, note=note, group=row.label)
     return _by_feature(panel, row, numbers, what, unit, {"Sign agreement": agree})
 
 

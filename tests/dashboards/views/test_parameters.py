@@ -80,7 +80,7 @@ def test_dependences_follow_the_metric(tmp_path: Path) -> None:
     assert 1e-4 < number(best[0]) < 1e-2  # the score is highest at 1e-3
     line = traces(shown)[1]
     assert line["x"] == [row[0] for row in shown.table.rows]
-    assert line["y"] == [row[2] for row in shown.table.rows]
+    assert line["y"] == [row[1] for row in shown.table.rows]
     band = traces(shown)[0]["y"]
     half = len(band) // 2
     assert band[:half] == [row[3] for row in shown.table.rows]
