@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,6 +50,18 @@ class SolverTrials:
     def valued(self) -> list[Trial]:
         """The trials with a value, or an estimate of it."""
         return [trial for trial in self.trials if trial.value is not None]
+
+    @cached_property
+    def values(self) -> list[float]:
+        """The values of those trials."""
+        return [trial.value for trial in self.valued if trial.value is not None]
+
+    @cached_property
+    def default(self) -> Trial | None:
+        """The trial of the default configuration, if it was evaluated in full."""
+        defaults = {} if self.space is None else dict(map(self.space.split, self.space.defaults()))
+        in_full = (trial for trial in self.valued if not trial.stopped)
+        return next((trial for trial in in_full if dict(trial.requested_params) == defaults.get(self.name)), None)
 
     @cached_property
     def distributions(self) -> dict[str, BaseDistribution]:
@@ -141,9 +153,9 @@ def _importance(data: StudyData, space: UnionSpace, trials: list[Trial], names: 
     return forests.importance(rows, values, generator, columns=columns, masked=encoding.masked)
 
 
-def solvers_of(data: StudyData) -> list[SolverTrials]:
-    """Return the solvers of a study with their trials on a common level, the one with the best trial first."""
-    trials, styles = pooled(data), figures.solver_styles(data.all_solvers)
+def solvers_of(data: StudyData, trials: Sequence[Trial]) -> list[SolverTrials]:
+    """Return the solvers of a study with those trials that are theirs, the one with the best trial first."""
+    styles = figures.solver_styles(data.all_solvers)
     solvers = [
         SolverTrials(data, name, [trial for trial in trials if trial.solver == name], styles[name])
         for name in data.all_solvers

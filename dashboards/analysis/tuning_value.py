@@ -11,7 +11,7 @@ from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace
 from ranktune.dashboards.records.choice import tuning_gained
 from ranktune.dashboards.records.study import SplitData, StudyData
-from ranktune.dashboards.records.trial import best_so_far
+from ranktune.dashboards.records.trial import best_so_far, changes
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.policy.policy import POLICY
 
@@ -39,8 +39,7 @@ def panel(data: StudyData) -> Panel:
 
 def _table(curve: Floats, default: float | None, random: Floats) -> Table:
     """Return the curves at the trials where the best so far changes, where random search is known, and at the end."""
-    steps = {k for k in range(len(curve)) if k == len(curve) - 1 or k == 0 or curve[k] != curve[k - 1]}
-    places = sorted(steps | set(_known(random)))
+    places = sorted({*changes(curve), *_known(random)})
     rows: list[list[Cell]] = [[k + 1, _at(curve, k), default, _at(random, k)] for k in places]
     return Table(("trials", "best so far", "best default", "random search"), rows)
 
@@ -127,8 +126,7 @@ def best_so_far_figure(
 
 def _step_trace(curve: Floats, name: str, colour: str, dash: str) -> Trace:
     """Return a curve that changes in steps, by the places where it changes."""
-    known = _known(curve)
-    kept = [k for k in known if k in (known[0], known[-1]) or curve[k] != curve[k - 1]] if known else []
+    kept = changes(curve)
     return figures.steps(name, [k + 1 for k in kept], curve[kept], colour, dash)
 
 

@@ -189,3 +189,12 @@ def best_so_far(trials: Sequence[Trial]) -> Floats:
     """Return the highest full value up to each trial, (n,); NaN before the first of them."""
     values = np.array([np.nan if trial.full_value is None else trial.full_value for trial in trials], dtype=np.float64)
     return np.asarray(np.fmax.accumulate(values), dtype=np.float64) if len(values) else values
+
+
+def changes(best: Floats) -> list[int]:
+    """Return the places where the best so far changes, its first value, and the last place."""
+    known = np.flatnonzero(np.isfinite(best))
+    if len(known) == 0:
+        return []
+    changed = known[1:][best[known[1:]] != best[known[1:] - 1]]
+    return sorted({int(known[0]), *map(int, changed), int(known[-1])})

@@ -21,7 +21,7 @@ from ranktune.dashboards.analysis.choices import (
     grid,
     levels,
 )
-from ranktune.dashboards.analysis.pooling import no_trials_note
+from ranktune.dashboards.analysis.pooling import no_trials_note, pooled
 from ranktune.dashboards.analysis.solver_trials import MIN_TRIALS_FOR_SURFACE, SolverTrials, solvers_of
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Panel, Table, Trace
@@ -42,7 +42,7 @@ MAX_DENSE_LABEL = 14
 def panels(data: StudyData) -> list[Panel]:
     """Return the panels of each solver of which several combinations of categorical parameters were tried."""
     shown: list[Panel] = []
-    for k, solver in enumerate(solvers_of(data)):
+    for k, solver in enumerate(solvers_of(data, pooled(data))):
         names = choices_of(solver)
         if len(names) < 2 or len(compositions(solver, names)) < 2:
             continue

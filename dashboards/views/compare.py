@@ -13,6 +13,7 @@ from ranktune.dashboards.analysis.verdict import verdict
 from ranktune.dashboards.figures.panels import Cell, Panel, Table, joined
 from ranktune.dashboards.figures.plotly import distinct
 from ranktune.dashboards.records.study import StudyData
+from ranktune.dashboards.records.trial import changes
 from ranktune.dashboards.views.overview import leaderboard_figure, leaderboard_table, sentences, setting
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.statistics.comparisons import compare_splits, pairwise
@@ -56,7 +57,7 @@ def _chosen(paired: PairedRows | str, names: Sequence[str]) -> Panel:
     for a, b in combinations(range(len(names)), 2):
         first, second = ([values[paired.chosen[study]] for values in paired.splits] for study in (a, b))
         compared = compare_splits(first, second, generator, weights=paired.weights)
-        numbers = list((compared.difference, compared.low, compared.high, compared.p_randomisation))
+        numbers = (compared.difference, compared.low, compared.high, compared.p_randomisation)
         rows.append([names[a], names[b], *numbers, compared.wins, compared.ties, compared.losses])
     note = joined(_queries(paired), "95 % bootstrap interval; p of a paired randomisation test, not corrected.")
     return Panel("chosen", title, Table(columns, rows), None, note)
@@ -106,8 +107,7 @@ def _race(studies: Sequence[StudyData], names: Sequence[str]) -> Panel:
     }
     first = studies[0]
     title = f"Best validation {first.metric} by number of trials"
-    longest = max(len(curve) for curve in curves.values())
-    shown = [k for k in range(longest) if k == longest - 1 or any(_changed(curve, k) for curve in curves.values())]
+    shown = sorted({k for curve in curves.values() for k in changes(curve)})
     rows = [[k + 1, *(_at(curve, k) for curve in curves.values())] for k in shown]
     table = Table(("trials", *curves), rows)
     metrics = dict.fromkeys(study.metric for study in studies)
@@ -119,10 +119,6 @@ def _race(studies: Sequence[StudyData], names: Sequence[str]) -> Panel:
     same = len({study.study.data for study in studies}) == 1
     note = "" if same else "The studies name different data: their values compare only where the content is equal."
     return Panel("race", title, table, best_so_far_figure(first, curves, None, NO_CURVE), note)
-
-
-def _changed(curve: Floats, k: int) -> bool:
-    return k < len(curve) and bool(np.isfinite(curve[k])) and (k == 0 or curve[k] != curve[k - 1])
 
 
 def _at(curve: Floats, k: int) -> float | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ranktune.dashboards.analysis import early_stopped
 from ranktune.dashboards.analysis.curves import curves
-from ranktune.dashboards.analysis.pooling import no_trials_note, pooled_note
+from ranktune.dashboards.analysis.pooling import no_trials_note, pooled, pooled_note
 from ranktune.dashboards.analysis.solver_trials import (
     MAX_OBSERVATIONS,
     MIN_TRIALS_ACTIVE,
@@ -54,7 +54,7 @@ def panels(data: StudyData) -> list[Panel]:
 
     Those are: importance, curves, the two most important parameters, each parameter.
     """
-    solvers = solvers_of(data)
+    solvers = solvers_of(data, pooled(data))
     slices = sum(len(each.distributions) for each in solvers if len(each.valued) >= MIN_TRIALS_FOR_SLICES)
     most = int(np.clip(MAX_POINTS // max(slices, 1), 150, figures.MAX_POINTS))
     shown = [_importance_of_study(data)] if len(data.solvers) > 1 else []

@@ -10,8 +10,7 @@ from ranktune.dashboards.analysis import early_stopped
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace, joined
 from ranktune.dashboards.records.study import SplitData, StudyData, duration
-from ranktune.dashboards.records.trial import Trial, best_so_far, counts
-from ranktune.solvers.core.arrays import Floats
+from ranktune.dashboards.records.trial import Trial, best_so_far, changes, counts
 
 RECENT_TRIALS = 50
 """Trials from which the time left is estimated."""
@@ -90,7 +89,7 @@ def seconds_a_trial(trials: Sequence[Trial]) -> float | None:
 def _history(data: StudyData, split: SplitData) -> Panel:
     title = _titled(f"Validation {data.metric} of every trial, and the best so far", split)
     trials, best = split.trials, best_so_far(split.trials)
-    steps = _steps(best)
+    steps = changes(best)
     kept = figures.evenly(len(trials), steps, 500)
     rows = [
         [t.number, t.solver, t.value, t.error_of_mean, t.stopped or None, float(top) if np.isfinite(top) else None]
@@ -116,15 +115,6 @@ def _history(data: StudyData, split: SplitData) -> Panel:
         figure = figures.figure(traces, figures.axis("trial number"), y_axis)
     columns = ("trial", "solver", data.metric, "standard error", "stopped after", "best so far")
     return Panel(_key("history", data, split), title, Table(columns, rows), figure, note, split.name)
-
-
-def _steps(best: Floats) -> list[int]:
-    """Return the places where the best so far changes, its first value, and the last place."""
-    known = np.flatnonzero(np.isfinite(best))
-    if len(known) == 0:
-        return []
-    changed = known[1:][best[known[1:]] != best[known[1:] - 1]]
-    return sorted({int(known[0]), *map(int, changed), int(known[-1])})
 
 
 def _spent(data: StudyData, split: SplitData) -> Panel:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranktune.dashboards.analysis import early_stopped
 from ranktune.dashboards.analysis.learning import learning_curves
-from ranktune.dashboards.analysis.pooling import default_params, no_models_note, no_trials_note
+from ranktune.dashboards.analysis.pooling import no_models_note, no_trials_note
+from ranktune.dashboards.analysis.solver_trials import SolverTrials, solvers_of
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Axis, Cell, Figure, Panel, Table, Trace, joined
 from ranktune.dashboards.records.study import SplitData, StudyData
-from ranktune.dashboards.records.trial import Trial, best_of
 from ranktune.tuner.statistics.comparisons import ALPHA, Pair, pairwise
 
 MIN_TRIALS_FOR_BOX = 4
@@ -31,55 +30,24 @@ def panels(data: StudyData) -> list[Panel]:
     return [*shown, *learning, _verdicts(data)]
 
 
-@dataclass(frozen=True)
-class _Solver:
-    """The trials of one solver; valued are those with a value, or an estimate of it."""
-
-    name: str
-    valued: list[Trial]
-    failed: int
-    default: Trial | None
-    seconds: float
-
-    @property
-    def values(self) -> list[float]:
-        return [trial.value for trial in self.valued if trial.value is not None]
-
-    @property
-    def best(self) -> Trial | None:
-        return best_of(self.valued)
-
-    @property
-    def quartiles(self) -> list[float | None]:
-        """Median, lower and upper quartile, the estimates of stopped trials included."""
-        return list(np.quantile(self.values, [0.5, 0.25, 0.75])) if self.values else [None] * 3
-
-    def row(self) -> list[Cell]:
-        best = self.best
-        return [
-            self.name, len(self.valued) + self.failed, self.failed, *self.quartiles,
-            None if best is None else best.value, None if best is None else best.number,
-            None if self.default is None else self.default.requested_value,
-            self.seconds, sum(bool(trial.stopped) for trial in self.valued),
-        ]  # fmt: skip
+def _row(solver: SolverTrials) -> list[Cell]:
+    best, default = solver.best, solver.default
+    return [
+        solver.name, len(solver.trials), len(solver.trials) - len(solver.valued), *_quartiles(solver),
+        None if best is None else best.value, None if best is None else best.number,
+        None if default is None else default.requested_value,
+        sum(trial.seconds for trial in solver.trials), sum(bool(trial.stopped) for trial in solver.valued),
+    ]  # fmt: skip
 
 
-def _solvers(data: StudyData, trials: Sequence[Trial]) -> list[_Solver]:
-    """Return the solvers, the one with the best trial first."""
-    solvers, defaults = [], default_params(data)
-    for name in data.all_solvers:
-        of_solver = [trial for trial in trials if trial.solver == name]
-        valued = [trial for trial in of_solver if trial.value is not None]
-        in_full = (trial for trial in valued if not trial.stopped)
-        default = next((trial for trial in in_full if dict(trial.requested_params) == defaults.get(name)), None)
-        seconds = sum(trial.seconds for trial in of_solver)
-        solvers.append(_Solver(name, valued, len(of_solver) - len(valued), default, seconds))
-    return sorted(solvers, key=lambda solver: np.inf if solver.best is None else -(solver.best.full_value or 0.0))
+def _quartiles(solver: SolverTrials) -> list[float | None]:
+    """Return the median, the lower and the upper quartile, the estimates of stopped trials included."""
+    return list(np.quantile(solver.values, [0.5, 0.25, 0.75])) if solver.values else [None] * 3
 
 
 def _distribution(data: StudyData, split: SplitData, key: str, group: str) -> Panel:
-    solvers = _solvers(data, split.trials)
-    table = Table(COLUMNS, [solver.row() for solver in solvers])
+    solvers = solvers_of(data, split.trials)
+    table = Table(COLUMNS, list(map(_row, solvers)))
     title = f"{data.metric} of every trial, by solver"
     drawn = [solver for solver in solvers if solver.valued]
     if not drawn:
@@ -97,23 +65,21 @@ def _distribution(data: StudyData, split: SplitData, key: str, group: str) -> Pa
         outside,
         f"Of more than {most} trials of a solver, an even choice with the extremes is shown." if thinned else "",
     )
-    return Panel(key, title, table, _points_figure(data, drawn, most, x_axis), note, group)
+    return Panel(key, title, table, _points_figure(drawn, most, x_axis), note, group)
 
 
-def _points_figure(data: StudyData, solvers: Sequence[_Solver], most: int, x_axis: Axis) -> Figure:
+def _points_figure(solvers: Sequence[SolverTrials], most: int, x_axis: Axis) -> Figure:
     """Return a row for each solver: a box with its trials scattered over it."""
-    styles = figures.solver_styles(data.all_solvers)
     names = figures.distinct(solver.name for solver in solvers)
     traces: list[Trace] = []
     for k, (solver, name) in enumerate(zip(solvers, names, strict=True)):
-        marker = styles[solver.name]
         if len(solver.valued) >= MIN_TRIALS_FOR_BOX:
-            traces.append(_box(solver, name, k, marker["color"]))
+            traces.append(_box(solver, name, k))
         kept = [solver.valued[i] for i in figures.thinned(solver.values, most)]
         heights = [k + SPREAD * (2 * (trial.number * 0.618034 % 1) - 1) for trial in kept]
         points = figures.scatter(
             solver.name, [t.value for t in kept], heights, showlegend=False,
-            marker={**marker, "size": 6, "opacity": 0.6}, text=[early_stopped.label(trial, name) for trial in kept],
+            marker={**solver.marker, "size": 6, "opacity": 0.6}, text=[early_stopped.label(trial, name) for trial in kept],
         )  # fmt: skip
         points["hovertemplate"] = "%{text}<br>%{x}<extra></extra>"
         traces += early_stopped.with_open_markers(points, [bool(trial.stopped) for trial in kept])
@@ -129,9 +95,9 @@ def _points_figure(data: StudyData, solvers: Sequence[_Solver], most: int, x_axi
     return figures.figure(traces, x_axis, y_axis, height=max(240, 110 + 56 * len(names)))
 
 
-def _box(solver: _Solver, name: str, k: int, colour: str) -> Trace:
+def _box(solver: SolverTrials, name: str, k: int) -> Trace:
     """Return the quartiles of all of a solver's trials, whether or not all are drawn."""
-    median, low, high = solver.quartiles
+    colour, (median, low, high) = solver.marker["color"], _quartiles(solver)
     return {
         "type": "box", "orientation": "h", "name": name, "y": [k], "q1": [low], "median": [median], "q3": [high],
         "lowerfence": [min(solver.values)], "upperfence": [max(solver.values)],
