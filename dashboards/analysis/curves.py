@@ -15,7 +15,7 @@ import numpy as np
 from ranktune.dashboards.analysis import early_stopped
 from ranktune.dashboards.analysis.solver_trials import SolverTrials
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Panel, Table, Trace
+from ranktune.dashboards.figures.panels import Panel, Table, Trace
 from ranktune.dashboards.records.trial import Trial, best_of
 from ranktune.solvers.core.arrays import Floats
 
@@ -47,7 +47,7 @@ def curves(solver: SolverTrials, k: int) -> list[Panel]:
         return []
     kept = _chosen(drawn)
     metric, name = solver.data.metric, figures.short(parameter)
-    rows: list[list[Cell]] = [
+    rows = [
         [
             curve.trial.number, curve.trial.split, x, y,
             "best" if place == curve.best else "requested" if place == curve.requested else None,

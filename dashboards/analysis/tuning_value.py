@@ -8,7 +8,7 @@ from math import comb
 import numpy as np
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace
+from ranktune.dashboards.figures.panels import Figure, Panel, Table, Trace
 from ranktune.dashboards.records.choice import tuning_gained
 from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import best_so_far, changes
@@ -40,7 +40,7 @@ def panel(data: StudyData) -> Panel:
 def _table(curve: Floats, default: float | None, random: Floats) -> Table:
     """Return the curves at the trials where the best so far changes, where random search is known, and at the end."""
     places = sorted({*changes(curve), *_known(random)})
-    rows: list[list[Cell]] = [[k + 1, _at(curve, k), default, _at(random, k)] for k in places]
+    rows = [[k + 1, _at(curve, k), default, _at(random, k)] for k in places]
     return Table(("trials", "best so far", "best default", "random search"), rows)
 
 

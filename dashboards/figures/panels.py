@@ -44,7 +44,7 @@ class Table:
     """Columns and rows of plain values; pages show None as a dash."""
 
     columns: tuple[str, ...]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[Any]]
 
     def __post_init__(self) -> None:
         """Make the rows those of JSON."""

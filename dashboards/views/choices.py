@@ -24,7 +24,7 @@ from ranktune.dashboards.analysis.choices import (
 from ranktune.dashboards.analysis.pooling import no_trials_note, pooled
 from ranktune.dashboards.analysis.solver_trials import MIN_TRIALS_FOR_SURFACE, SolverTrials, solvers_of
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Panel, Table, Trace
+from ranktune.dashboards.figures.panels import Panel, Table, Trace
 from ranktune.dashboards.records.study import StudyData
 
 MAX_GRIDS = 15
@@ -67,7 +67,7 @@ def _effects(solver: SolverTrials, names: list[str], k: int) -> Panel:
     title = f"What was learnt about each choice of {figures.short(solver.name)}"
     columns = ("Parameter", "Value", "Trials", "Mean of trials", "Effect", "Low", "High", "Verdict")
     known = [(name, level) for name in names for level in levels(solver, name)]
-    rows: list[list[Cell]] = [
+    rows = [
         [name, level.value, level.trials, level.mean, level.effect, level.low, level.high,
          _verdict(level)]
         for name, level in known
@@ -139,7 +139,7 @@ def _grid(solver: SolverTrials, table: Grid, ends: tuple[float, float], key: str
     rows_of, columns_of = (categories(solver, name) for name in (table.down, table.across))
     title = f"{metric} by {figures.short(table.down)} and {figures.short(table.across)} of {figures.short(solver.name)}"
     columns = (str(table.down), str(table.across), "Trials", "Mean of trials", f"Expected {metric}", "Deviation")
-    rows: list[list[Cell]] = [
+    rows = [
         [a, b, int(table.trials[i, j]),
          table.mean[i, j], table.expected[i, j], table.sd[i, j]]
         for i, a in enumerate(rows_of) for j, b in enumerate(columns_of)
@@ -188,7 +188,7 @@ def _compact(value: float) -> str:
 def _compositions(solver: SolverTrials, names: list[str], k: int) -> Panel:
     metric = solver.data.metric
     composed = compositions(solver, names)
-    rows: list[list[Cell]] = [[row.best, row.mean, row.trials, *row.values] for row in composed[:MAX_COMPOSITIONS]]
+    rows = [[row.best, row.mean, row.trials, *row.values] for row in composed[:MAX_COMPOSITIONS]]
     table = Table((f"best {metric}", f"mean {metric}", "Trials", *map(str, names)), rows)
     note = solver.note(
         f"{len(composed)} combinations of these parameters were tried, the best first.",

@@ -38,11 +38,9 @@ def panels(*studies: StudyData) -> list[Panel]:
 
 def _in_short(studies: Sequence[StudyData], names: Sequence[str]) -> Panel:
     """Return the conclusions of the studies beside each other."""
-    found = [dict(verdict(study)) for study in studies]
-    rows: list[list[Cell]] = [["state", *(study.state for study in studies)]]
-    rows += [
-        [what, *(each.get(what) for each in found)] for what in dict.fromkeys(what for each in found for what in each)
-    ]
+    found: list[dict[str, str]] = [{"state": study.state, **dict(verdict(study))} for study in studies]
+    asked = dict.fromkeys(what for each in found for what in each)
+    rows = [[what, *(each.get(what) for each in found)] for what in asked]
     return Panel("summary", "In short", Table(("what", *names), rows))
 
 
@@ -71,7 +69,7 @@ def _pairs(paired: PairedRows | str) -> Panel:
         return Panel("pairs", title, note=paired)
     pairs = pairwise(paired.splits, np.random.default_rng(0), paired.weights)
     pairs.sort(key=lambda pair: 2.0 if pair.p is None else pair.p)
-    rows: list[list[Cell]] = [
+    rows = [
         [
             paired.labels[pair.a], paired.labels[pair.b], pair.difference, pair.p, pair.p_holm,
             pair.wins, pair.ties, pair.losses,
@@ -91,7 +89,7 @@ def _queries(paired: PairedRows) -> str:
 
 def _settings(studies: Sequence[StudyData], names: Sequence[str]) -> Panel:
     settings = [study.study.as_dict() for study in studies]
-    rows: list[list[Cell]] = [
+    rows = [
         [name, *(setting(declared.get(name)) for declared in settings)]
         for name in dict.fromkeys(name for declared in settings for name in declared)
         if name != "name" and any(declared.get(name) != settings[0].get(name) for declared in settings)

@@ -51,7 +51,7 @@ def _data(data: StudyData) -> list[Panel]:
         return []
     names = list(dict.fromkeys(name for sizes in facts.values() for name in sizes))
     titles = [name.replace("_", " ") for name in names]
-    rows: list[list[Cell]] = [[split, *(sizes.get(name) for name in names)] for split, sizes in facts.items()]
+    rows = [[split, *(sizes.get(name) for name in names)] for split, sizes in facts.items()]
     if len(facts) > 1:
         return [Panel("data", "The data", Table(("fold", *titles), rows), None, DATA_NOTE)]
     only = [(title, value) for title, value in zip(titles, rows[0][1:], strict=True)]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, joined
+from ranktune.dashboards.figures.panels import Figure, Panel, Table, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.selection.evidence import ExplainedQuery, Explanations
@@ -119,9 +119,7 @@ def contributions(query: ExplainedQuery, key: str, title: str) -> Panel:
         for k, name in enumerate(features)
         if np.any(parts[:, k] != 0.0)
     ]
-    rows: list[list[Cell]] = [
-        [query.ranks[k], query.documents[k], query.scores[k], *parts[k]] for k in range(len(parts))
-    ]
+    rows = [[query.ranks[k], query.documents[k], query.scores[k], *parts[k]] for k in range(len(parts))]
     columns = ("Rank", "Document", "Score", *query.features, "All others")
     note = (
         f"The first documents, and the first of the best grade. Bars add up to the score less {query.mean:.4g}, the "

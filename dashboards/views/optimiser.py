@@ -13,7 +13,7 @@ from ranktune.dashboards.analysis import early_stopped
 from ranktune.dashboards.analysis.beliefs import observations
 from ranktune.dashboards.analysis.pooling import no_trials_note
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Panel, Table, Trace, joined
+from ranktune.dashboards.figures.panels import Panel, Table, Trace, joined
 from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial, best_of
 from ranktune.solvers.core.arrays import Floats
@@ -57,7 +57,7 @@ def _allocation(data: StudyData, split: SplitData, k: int, group: str) -> Panel:
     ends = [(block[0].number, block[-1].number) for block in blocks]
     names = [f"{first}" if first == last else f"{first} to {last}" for first, last in ends]
     counts = [[sum(trial.solver == solver for trial in block) for solver in solvers] for block in blocks]
-    rows: list[list[Cell]] = [[name, *block] for name, block in zip(names, counts, strict=True)]
+    rows = [[name, *block] for name, block in zip(names, counts, strict=True)]
     styles, shapes = figures.solver_styles(data.all_solvers), ("", "/", "x", "-", "|", "+", ".", "\\")
     traces = [
         figures.bars(
@@ -173,7 +173,7 @@ def _noise(
         for trial, e, s in zip(trials, *surrogate.left_out(), strict=True)
         if trial is not None and trial.value is not None
     ]
-    rows: list[list[Cell]] = [
+    rows = [
         [
             trial.number, trial.solver, value, e, s, value - e, trial.error_of_mean,
             trial.stopped or None,

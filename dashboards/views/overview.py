@@ -262,7 +262,7 @@ def _folds(result: JsonView) -> Panel:
 
 
 def _failures(data: StudyData) -> Panel:
-    rows: list[list[Cell]] = [[t.split, t.number, t.solver, t.error] for t in data.trials if t.error]
+    rows = [[t.split, t.number, t.solver, t.error] for t in data.trials if t.error]
     if data.result is not None:
         refits = (f for f in data.result["failures"] if f.get("number") is None)
         rows += [[f.get("split", ""), None, f["solver"], f["error"]] for f in refits]

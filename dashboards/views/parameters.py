@@ -24,7 +24,7 @@ from ranktune.dashboards.analysis.solver_trials import (
     solvers_of,
 )
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Panel, Table, Trace, joined
+from ranktune.dashboards.figures.panels import Panel, Table, Trace, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial, best_of
 from ranktune.solvers.core.arrays import Floats
@@ -156,9 +156,7 @@ def _slice(solver: SolverTrials, name: str, key: str, most: int) -> Panel:
     active = [trial for trial in solver.valued if name in trial.params]
     kept = [active[i] for i in figures.thinned([trial.value for trial in active], most)]
     metric = solver.data.metric
-    rows: list[list[Cell]] = [
-        [trial.number, trial.split, trial.params[name], trial.value, trial.stopped or None] for trial in kept
-    ]
+    rows = [[trial.number, trial.split, trial.params[name], trial.value, trial.stopped or None] for trial in kept]
     title = f"{metric} against {figures.short(name)} of {figures.short(solver.name)}"
     table = Table(("Trial", "Split", str(name), metric, "Stopped after"), rows)
     if not kept:
@@ -179,18 +177,17 @@ def _slice(solver: SolverTrials, name: str, key: str, most: int) -> Panel:
 def _slice_traces(solver: SolverTrials, name: str, kept: Sequence[Trial]) -> list[Trace]:
     marker = {**solver.marker, "size": 7, "opacity": 0.7}
     x = [solver.coordinate(name, trial.params[name]) for trial in kept]
-    trace = figures.scatter(solver.name, x, [trial.value for trial in kept], marker=marker, text=_labels(kept))
-    stopped = [bool(trial.stopped) for trial in kept]
-    traces = []
+    y = [trial.value for trial in kept]
+    traces = early_stopped.points(solver.name, kept, x, y, _labels(kept), marker)
     if solver.is_choice(name):  # many trials at one place: beside each other, with one box around their middle half
         line = {"width": 1, "color": solver.marker["color"]}
-        trace |= {"type": "box", "boxpoints": "all", "jitter": 0.6, "pointpos": 0, "hoveron": "points"}
-        trace |= {"fillcolor": "rgba(0,0,0,0)", "line": line}
-        del trace["mode"]
-        if any(stopped):
-            traces = [trace | {"boxpoints": False, "showlegend": False, "hoverinfo": "skip"}]
-            trace |= {"line": {"width": 0}}
-    traces += early_stopped.with_open_markers(trace, stopped)
+        box: Trace = {"type": "box", "pointpos": 0, "fillcolor": "rgba(0,0,0,0)", "line": line}
+        points = box | {"boxpoints": "all", "jitter": 0.6, "hoveron": "points"}
+        points |= {"line": {"width": 0}} if len(traces) > 1 else {}
+        traces = [{key: value for key, value in trace.items() if key != "mode"} | points for trace in traces]
+        if len(traces) > 1:
+            whole = box | {"name": solver.name, "x": x, "y": y, "legendgroup": solver.name}
+            traces.insert(0, whole | {"boxpoints": False, "showlegend": False, "hoverinfo": "skip"})
     best = best_of(kept)
     if best is not None:
         traces.append(
@@ -242,9 +239,7 @@ def _contour(solver: SolverTrials, k: int, most: int) -> Panel:
     metric = solver.data.metric
     both = [trial for trial in solver.valued if across in trial.params and up in trial.params]
     kept = [both[i] for i in figures.thinned([trial.value for trial in both], most)]
-    rows: list[list[Cell]] = [
-        [trial.number, trial.split, trial.params[across], trial.params[up], trial.value] for trial in kept
-    ]
+    rows = [[trial.number, trial.split, trial.params[across], trial.params[up], trial.value] for trial in kept]
     title = f"{metric} over {figures.short(across)} and {figures.short(up)} of {figures.short(solver.name)}"
     if solver.importance is not None:
         title += ", the two most important parameters"

@@ -76,9 +76,7 @@ def _periods(data: StudyData, split: str, part: str, periods: Sequence[Period]) 
         line = figures.scatter(name, first, [mean.mean for mean in means], mode="lines+markers")
         colour, dash = (figures.COLOURS[0], "solid") if k == 0 else (figures.ACCENT, "dash")
         traces.append(line | {"error_y": bars, "line": {"color": colour, "dash": dash}})
-    rows: list[list[Cell]] = [
-        [p.label, p.first, p.last, p.queries, p.mean.mean, p.mean.low, p.mean.high] for p in periods
-    ]
+    rows = [[p.label, p.first, p.last, p.queries, p.mean.mean, p.mean.low, p.mean.high] for p in periods]
     where = f" of {figures.short(split)}" if split else ""
     axes = figures.axis("first time of the period", type="category"), figures.axis(f"mean {data.metric}")
     note = (
@@ -172,7 +170,7 @@ def _difference(splits: _Splits, label: str, key: str) -> Panel:
     place = figures.thinned((a - b)[order])
     kept = order[place]
     gap = (a - b)[kept]
-    rows: list[list[Cell]] = [[splits.queries[q], splits.origin[q], a[q], b[q], a[q] - b[q]] for q in kept]
+    rows = [[splits.queries[q], splits.origin[q], a[q], b[q], a[q] - b[q]] for q in kept]
     columns = ("Query", "Split", f"{splits.metric} of the chosen", f"{splits.metric} of the other", "Difference")
     title = f"{splits.metric} of {_chosen_name(splits)} minus that of {figures.short(label)}, query by query"
     if not len(kept):
@@ -213,7 +211,7 @@ def _distribution(splits: _Splits) -> Panel:
     low = min(0.0, float(everything.min()))
     edges = np.linspace(low, high, 21)
     counts: dict[str, Ints] = {name: np.histogram(scores, edges)[0] for name, scores in values.items()}
-    rows: list[list[Cell]] = [[*edges[k : k + 2], *(int(scores[k]) for scores in counts.values())] for k in range(20)]
+    rows = [[*edges[k : k + 2], *(int(scores[k]) for scores in counts.values())] for k in range(20)]
     middles = (edges[1:] + edges[:-1]) / 2
     traces = [
         figures.bars(name, middles, scores, marker=_hatched(figures.COLOURS[k], "" if k == 0 else "/"))
@@ -267,7 +265,7 @@ def _documents(splits: _Splits, k: int, value: float, split: str, chosen: str, q
     shown = [i for i in order if rank[i] <= MAX_DOCUMENTS or (query.grades[i] == best and best > 0)][
         : 2 * MAX_DOCUMENTS
     ]
-    rows: list[list[Cell]] = [
+    rows = [
         [
             int(rank[i]), query.documents[i], query.grades[i],
             *(cell for label in labels for cell in (query.scores[label][i], int(ranks[label][i]))),

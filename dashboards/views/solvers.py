@@ -77,12 +77,11 @@ def _points_figure(solvers: Sequence[SolverTrials], most: int, x_axis: Axis) -> 
             traces.append(_box(solver, name, k))
         kept = [solver.valued[i] for i in figures.thinned(solver.values, most)]
         heights = [k + SPREAD * (2 * (trial.number * 0.618034 % 1) - 1) for trial in kept]
-        points = figures.scatter(
-            solver.name, [t.value for t in kept], heights, showlegend=False,
-            marker={**solver.marker, "size": 6, "opacity": 0.6}, text=[early_stopped.label(trial, name) for trial in kept],
+        traces += early_stopped.points(
+            solver.name, kept, [t.value for t in kept], heights, [early_stopped.label(trial, name) for trial in kept],
+            {**solver.marker, "size": 6, "opacity": 0.6}, showlegend=False,
+            hovertemplate="%{text}<br>%{x}<extra></extra>",
         )  # fmt: skip
-        points["hovertemplate"] = "%{text}<br>%{x}<extra></extra>"
-        traces += early_stopped.with_open_markers(points, [bool(trial.stopped) for trial in kept])
     best = [(solver.best.value, k) for k, solver in enumerate(solvers) if solver.best is not None]
     defaults = [(solver.default.requested_value, k) for k, solver in enumerate(solvers) if solver.default is not None]
     traces.append(_marked("best trial", best, {"symbol": "star", "size": 15, "color": figures.ACCENT}))
@@ -123,7 +122,7 @@ def _verdicts(data: StudyData) -> Panel:
         return Panel("verdicts", title, note=note)
     stacked = [scores.values[data.metric][[scores.labels.index(name) for name in labels]] for scores in evidence]
     pairs = pairwise(stacked, np.random.default_rng(data.study.seed), [scores.weights for scores in evidence])
-    rows: list[list[Cell]] = [
+    rows = [
         [
             labels[pair.a], labels[pair.b], pair.difference, pair.p,
             pair.p_holm, _verdict(pair) or "not significant", pair.wins, pair.ties, pair.losses,

@@ -67,14 +67,14 @@ def _front(data: StudyData, split: SplitData, cost: str, key: str, group: str, m
     bend = knee(best, cost)  # the front of a front is itself
     board = _leaderboard(data, split, cost)
     trials = {str(trial.number): trial for trial in split.trials}
-    rows: list[list[Cell]] = [
+    rows = [
         [
             "front, knee" if option is bend else "front", int(option.label), trials[option.label].solver,
             option.amount(cost), option.quality,
         ]
         for option in best
     ]  # fmt: skip
-    rows += [["leaderboard", None, label, x, y] for label, x, y in board]
+    table = Table(columns, [*rows, *(["leaderboard", None, label, x, y] for label, x, y in board)])
     known = [option for option in _options(split.trials) if not math.isnan(option.amount(cost))]
     kept = [known[i] for i in figures.thinned([option.quality for option in known], most)]
     costs, qualities = [option.amount(cost) for option in known], [option.quality for option in known]
@@ -91,7 +91,7 @@ def _front(data: StudyData, split: SplitData, cost: str, key: str, group: str, m
         outside,
         f"{len(kept)} of {len(known)} trials are shown." if len(kept) < len(known) else "",
     )
-    return Panel(key, title, Table(columns, rows), shown, note, group)
+    return Panel(key, title, table, shown, note, group)
 
 
 def _marks(

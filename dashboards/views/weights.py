@@ -14,7 +14,7 @@ import numpy as np
 from ranktune.dashboards.analysis import early_stopped
 from ranktune.dashboards.analysis.pooling import no_models_note, pooled, pooled_note
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, joined
+from ranktune.dashboards.figures.panels import Figure, Panel, Table, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial
 from ranktune.dashboards.views.explained import importance
@@ -217,7 +217,7 @@ def _agreement(row: _Row, k: int) -> Panel:
     shared = (numbers != 0).astype(np.float64)
     both, either = shared @ shared.T, shared.sum(axis=1)
     union = either[:, None] + either[None, :] - both
-    rows: list[list[Cell]] = [
+    rows = [
         [splits[a], splits[b], alike[a, b], int(both[a, b]), int(union[a, b])]
         for a in range(len(splits))
         for b in range(a + 1, len(splits))
@@ -249,9 +249,7 @@ def _strengths(data: StudyData) -> list[Panel]:
             continue
         of_solver = [of_solver[i] for i in figures.thinned([trial.value for trial in of_solver], 600)]
         of_solver.sort(key=_strength)
-        rows: list[list[Cell]] = [
-            [trial.number, trial.split, _strength(trial), trial.nonzeros, trial.value] for trial in of_solver
-        ]
+        rows = [[trial.number, trial.split, _strength(trial), trial.nonzeros, trial.value] for trial in of_solver]
         columns = ("Trial", "Split", "L1 strength", "Features", data.metric)
         title = f"Features and {data.metric} by the L1 strength of {figures.short(solver)}"
         note = joined("Trials differ in other parameters too.", pooled_note(data), early_stopped.note(of_solver))
@@ -268,13 +266,12 @@ def _strength(trial: Trial) -> float:
 def _strength_figure(data: StudyData, trials: Sequence[Trial]) -> Figure:
     """Return two plots, one above the other, over the same strength."""
     x, text = [_strength(trial) for trial in trials], [early_stopped.label(trial) for trial in trials]
-    stopped = [bool(trial.stopped) for trial in trials]
     marker = {**figures.solver_styles(data.all_solvers)[trials[0].solver], "size": 7, "opacity": 0.7}
-    features = figures.scatter("features", x, [trial.nonzeros for trial in trials], marker=marker, text=text)
-    values = figures.scatter(data.metric, x, [trial.value for trial in trials], marker=marker, text=text, yaxis="y2")
+    features = early_stopped.points("features", trials, x, [trial.nonzeros for trial in trials], text, marker)
+    values = early_stopped.points(data.metric, trials, x, [trial.value for trial in trials], text, marker, yaxis="y2")
     below = figures.axis("features", domain=[0, 0.46], rangemode="tozero")
     above = figures.axis(f"{data.metric} (validation)", domain=[0.54, 1])
     return figures.figure(
-        [part for trace in (features, values) for part in early_stopped.with_open_markers(trace, stopped)],
+        [*features, *values],
         figures.log_axis("L1 strength", x[0], x[-1]), below, yaxis2=above, height=520, showlegend=False,
     )  # fmt: skip

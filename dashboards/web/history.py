@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Panel, Table
+from ranktune.dashboards.figures.panels import Panel, Table
 from ranktune.dashboards.web.report import one_view, write_page
 from ranktune.solvers.core.arrays import JsonView
 
@@ -29,7 +29,7 @@ def _panels(found: JsonView) -> list[Panel]:
     bars = figures.error_bars(means, low, high)
     points = figures.scatter("quality", names, means, marker={"size": 9}, error_y=bars)
     shown = figures.figure([points], figures.axis("version", categories=names), figures.axis(found["metric"]))
-    cells: list[list[Cell]] = [
+    cells = [
         [
             row["version"], row["current"], row["decision"] or row["state"], row["solver"], row["quality"],
             *(row["interval"] or (None, None)), row["gain"], len(row["features"]), row["queries"],

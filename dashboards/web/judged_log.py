@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Panel, Table
+from ranktune.dashboards.figures.panels import Panel, Table
 from ranktune.dashboards.web.report import one_view
 from ranktune.solvers.clicks.examination import WIDEST
 from ranktune.solvers.clicks.judging.judged import JudgedLog
@@ -45,7 +45,7 @@ def _panels(log: JudgedLog) -> Iterator[Panel]:
             yield _by_model(key, f"{title} by judgments of people", title, rows, note)
     yield _evidence(log)
     parts = (("used", log.account.used), ("left out", log.account.left_out), ("no event", log.account.other))
-    lines: list[list[Cell]] = [[part, what, count] for part, counts in parts for what, count in counts.most_common()]
+    lines = [[part, what, count] for part, counts in parts for what, count in counts.most_common()]
     yield Panel("account", "What became of the lines of the log", Table(("", "What", "Lines"), lines))
     yield Panel("remarks", "Remarks", Table(("Remark",), [[remark] for remark in log.remarks]))
 
@@ -85,7 +85,7 @@ def _evidence(log: JudgedLog) -> Panel:
     graded = np.array(judged.status) != UNKNOWN
     sums = [np.bincount(query, each) for each in (np.ones(len(query)), graded, judged.impressions, judged.effective)]
     order = np.argsort(-sums[2], kind="stable")[:MAX_QUERIES]
-    rows: list[list[Cell]] = [[str(names[k]), *(round(float(each[k]), 1) for each in sums)] for k in order]
+    rows = [[str(names[k]), *(round(float(each[k]), 1) for each in sums)] for k in order]
     columns = ("Query", "Documents", "With a grade", "Impressions", "Effective impressions")
     note = (
         "Effective: impressions at the first position that would tell as much. "

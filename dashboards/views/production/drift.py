@@ -70,7 +70,7 @@ def _figure(metric: str, days: Sequence[Json]) -> Figure | None:
 
 
 def _moved(day: Json) -> Panel:
-    rows: list[list[Cell]] = [
+    rows = [
         [
             each["feature"],
             each["shift"],

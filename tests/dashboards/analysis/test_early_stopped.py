@@ -121,16 +121,18 @@ def test_without_stopped_trials_nothing_is_said_of_them(tmp_path: Path) -> None:
 
 
 def test_open_markers_keep_the_labels_and_errors_of_their_points() -> None:
-    trace = {"name": "a", "x": [1, 2, 3], "y": [4, 5, 6], "text": ["p", "q", "r"], "marker": {"symbol": "star"},
-             "error_y": {"type": "data", "array": [0.1, 0.2, 0.3]}}  # fmt: skip
-    full, empty = early_stopped.with_open_markers(trace, [False, True, False])
-    assert (full["x"], full["text"], full["error_y"]["array"]) == ([1, 3], ["p", "r"], [0.1, 0.3])
-    assert (empty["x"], empty["y"], empty["error_y"]["array"]) == ([2], [5], [0.2])
+    def drawn(*stopped: str) -> list[dict[str, Any]]:
+        trials = [trial(k, "RankSVM", {}, 0.5, stopped=part) for k, part in enumerate(stopped)]
+        return early_stopped.points("a", trials, [1, 2, 3], [4, 5, 6], ["p", "q", "r"], {"symbol": "star"}, [1, 2, 3])
+
+    full, empty = drawn("", "fold 1 of 5", "")
+    assert (full["x"], full["text"], full["error_y"]["array"]) == ([1, 3], ["p", "r"], [1, 3])
+    assert (empty["x"], empty["y"], empty["error_y"]["array"]) == ([2], [5], [2])
     assert empty["marker"]["symbol"] == "star-open" and full["marker"]["symbol"] == "star"
     assert empty["showlegend"] is False and full["legendgroup"] == empty["legendgroup"]
-    assert early_stopped.with_open_markers(trace, [False] * 3) == [trace]
-    (only,) = early_stopped.with_open_markers(trace, [True] * 3)
-    assert only.get("showlegend", True)  # else the legend would not have the solver at all
+    for stopped in ("", "fold 1 of 5"):
+        (only,) = drawn(stopped, stopped, stopped)
+        assert only.get("showlegend", True)  # else the legend would not have the solver at all
 
 
 def test_progress_counts_and_overview_has_the_saved_time(data: StudyData) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Panel, Table
+from ranktune.dashboards.figures.panels import Panel, Table, to_json
 from tests.support.study_samples import HOSTILE, figure_of
 
 
@@ -20,10 +20,10 @@ def test_names_come_out_without_markup(name: str) -> None:
         figures.scatter(name, [1], [2]),
         figures.bars(name, figures.distinct([name]), [1]),
         figures.band(name, [1], [0], [2], "#0072b2"),
-        figures.heat_map(figures.distinct([name]), figures.distinct([name]), [[1.0]], name),
+        figures.heat_map(figures.distinct([name]), figures.distinct([name]), np.eye(1), name),
     ]
     shown = figures.figure(traces, figures.axis(name), figures.axis(name, categories=figures.distinct([name])))
-    text = json.dumps(shown, allow_nan=False, ensure_ascii=False)
+    text = json.dumps(to_json(shown), allow_nan=False, ensure_ascii=False)
     assert "<" not in text
     assert ">" not in text
     assert "\u202e" not in text

@@ -35,7 +35,7 @@ def simulated(count: int, seed: int = 0) -> list[Trial]:
 
 
 def solver_of(folder: Path, trials: list[Trial]) -> SolverTrials:
-    return solvers_of(study_data(folder, [("", trials, None)], solvers=[SOLVER]))[0]
+    return solvers_of(study_data(folder, [("", trials, None)], solvers=[SOLVER]), trials)[0]
 
 
 def shown(folder: Path, trials: list[Trial], solver: str = SOLVER) -> list[Panel]:
@@ -155,7 +155,7 @@ def test_the_parts_of_a_ranker_are_choices(tmp_path: Path) -> None:
         params = data.study.union_space().suggest(drawn.ask())
         by_name = {name.removeprefix("Ranker."): value for name, value in params.items() if name != "solver"}
         trials.append(trial(k, "Ranker", by_name, 0.5 + 0.02 * ("l2" in by_name.values()) + 0.001 * (k % 3)))
-    solver = solvers_of(study_data(tmp_path, [("", trials, None)], solvers=["Ranker"]))[0]
+    solver = solvers_of(study_data(tmp_path, [("", trials, None)], solvers=["Ranker"]), trials)[0]
     assert {"loss", "pair_weight", "penalty", "optimizer"} <= set(choices_of(solver))
     result = grid(solver, "optimizer", "loss")
     assert result.trials.sum() == 40

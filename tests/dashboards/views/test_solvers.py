@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranktune.dashboards.analysis.pooling import default_params
 from ranktune.dashboards.views.solvers import panels
 from ranktune.tuner.statistics.comparisons import holm
 from tests.support.study_samples import evidence_of, figure_of, number, numbers, study_data, traces, trial, trials_of
@@ -43,7 +42,8 @@ def test_boxes_and_points_say_what_the_table_says(tmp_path: Path) -> None:
 
 def test_the_defaults_are_marked(tmp_path: Path) -> None:
     data = study_data(tmp_path, [("", (), None)], solvers=LABELS)
-    default_trial = trial(0, "RankSVM", default_params(data)["RankSVM"], 0.25)
+    space = data.study.union_space()
+    default_trial = trial(0, "RankSVM", dict(map(space.split, space.defaults()))["RankSVM"], 0.25)
     data = study_data(tmp_path, [("", [default_trial, *trials_of(LABELS, 9)[1:]], None)], solvers=LABELS)
     shown = panels(data)[0]
     assert {row[0]: row[8] for row in shown.table.rows} == {"RankSVM": 0.25, "LambdaRank": None}

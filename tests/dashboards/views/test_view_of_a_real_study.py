@@ -56,7 +56,7 @@ def test_the_chosen_model_has_the_scores_of_the_result(data: StudyData) -> None:
     shown = next(panel for panel in result if panel.key == "difference-0")
     values = evidence.values[data.metric][0]
     assert np.nanmean(values) == pytest.approx(chosen["test"])
-    counted = [float(row[2]) for row in shown.table.rows]  # type: ignore[arg-type]
+    counted = [float(row[2]) for row in shown.table.rows]
     assert np.mean(counted) == pytest.approx(chosen["test"], abs=1e-5)
 
 
@@ -64,7 +64,7 @@ def test_weights_are_those_of_the_model_files(data: StudyData) -> None:
     results = {panel.group: panel for panel in build("weights", data) if panel.key.startswith("weights")}
     model = data.splits[0].model("RidgeRanker")
     assert isinstance(model, LinearModel)
-    weights = {str(row[0]): float(row[1]) for row in results["RidgeRanker"].table.rows}  # type: ignore[arg-type]
+    weights = {str(row[0]): float(row[1]) for row in results["RidgeRanker"].table.rows}
     assert len(weights) == model.nonzeros
     largest = int(np.argmax(np.abs(model.weights)))
     assert max(weights.values(), key=abs) == pytest.approx(model.weights[largest], rel=1e-5)
