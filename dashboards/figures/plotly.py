@@ -272,9 +272,10 @@ def colour_bar(title: str, longest: int = MAX_NAME) -> Json:
     return {"title": {"text": plain(title, longest), "side": "top"}, "thickness": 12}
 
 
-def pattern(shape: str | list[str]) -> Json:
-    """Return a hatching over the colour of a bar, or of each bar, "" for none; colour is not the only difference."""
-    return {"shape": shape, "fillmode": "overlay", "fgcolor": "#ffffff", "fgopacity": 0.65, "size": 7, "solidity": 0.25}
+def hatched(colour: str, shape: str | list[str]) -> Json:
+    """Return the marker of a bar with a hatching or one for each bar, "" for none: colour is not the only difference."""
+    pattern = {"shape": shape, "fillmode": "overlay", "fgcolor": "#ffffff", "fgopacity": 0.65}
+    return {"color": colour, "pattern": pattern | {"size": 7, "solidity": 0.25}}
 
 
 def faint(colour: str, opacity: float) -> str:

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
+from ranktune.dashboards.records.choice import with_ends
 from ranktune.dashboards.records.file import Reader, RecordReader
 from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.arrays import JsonView
@@ -185,16 +186,11 @@ def clicks_and_judgments(result: JsonView) -> str:
     else:
         clear = "" if found["beside_interval"][0] > 0.0 else ", which is not significant"
         text = (
-            f"On test {beside} would choose {best}: {_difference(found, 'beside')} {beside} against {chosen}{clear}, "
-            f"and {_difference(found, 'own')} {own}."
+            f"On test {beside} would choose {best}: {with_ends(found, 'beside')} {beside} against {chosen}{clear}, "
+            f"and {with_ends(found, 'own')} {own}."
         )
     metric = own if is_of_clicks(own) else beside
     return f"{text} The choice followed {own}. {of_log(found['log'], metric)}"
-
-
-def _difference(found: JsonView, name: str) -> str:
-    low, high = found[f"{name}_interval"]
-    return f"{found[name]:+.4f} ({low:+.4f} to {high:+.4f})"
 
 
 def of_log(log: JsonView, metric: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Figure, Panel, Table, joined
+from ranktune.dashboards.figures.panels import Panel, Table, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.selection.evidence import ExplainedQuery, Explanations
@@ -113,10 +113,14 @@ def contributions(query: ExplainedQuery, key: str, title: str) -> Panel:
     ]
     parts: Floats = np.array(query.contributions)
     features = [*figures.distinct(query.features, 30), "all others"]
+    markers = [
+        figures.hatched(figures.COLOURS[k % len(figures.COLOURS)], HATCHES[k % len(HATCHES)])
+        for k in range(len(query.features))
+    ]
     traces = [
-        figures.bars(name, names, parts[:, k], horizontal=True, marker=_marker(k, len(query.features)))
+        figures.bars(name, names, parts[:, k], horizontal=True, marker=marker)
         | {"hovertemplate": f"{name}: %{{x:+.4g}}<extra>%{{y}}</extra>"}
-        for k, name in enumerate(features)
+        for k, (name, marker) in enumerate(zip(features, [*markers, {"color": figures.GREY}], strict=True))
         if np.any(parts[:, k] != 0.0)
     ]
     rows = [[query.ranks[k], query.documents[k], query.scores[k], *parts[k]] for k in range(len(parts))]
@@ -126,17 +130,6 @@ def contributions(query: ExplainedQuery, key: str, title: str) -> Panel:
         f"mean of {query.background} documents of the query: those to the right move a document up, those to the "
         "left down."
     )
-    return Panel(key, title, Table(columns, rows), _stacked(traces, names), note)
-
-
-def _stacked(traces: Sequence[dict[str, object]], names: Sequence[str]) -> Figure | None:
-    if not traces:
-        return None
-    unit = "contribution to the score"
-    return figures.bar_figure(list(traces), unit, "document", names, barmode="relative", margin=_ROOM)
-
-
-def _marker(k: int, count: int) -> dict[str, object]:
-    if k == count:
-        return {"color": figures.GREY}
-    return {"color": figures.COLOURS[k % len(figures.COLOURS)], "pattern": figures.pattern(HATCHES[k % len(HATCHES)])}
+    unit, layout = "contribution to the score", {"barmode": "relative", "margin": _ROOM}
+    shown = figures.bar_figure(traces, unit, "document", names, **layout) if traces else None
+    return Panel(key, title, Table(columns, rows), shown, note)

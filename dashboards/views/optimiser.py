@@ -62,7 +62,7 @@ def _allocation(data: StudyData, split: SplitData, k: int, group: str) -> Panel:
     traces = [
         figures.bars(
             solver, names, [block[j] for block in counts],
-            marker={"color": styles[solver]["color"], "pattern": figures.pattern(shapes[j % len(shapes)])},
+            marker=figures.hatched(styles[solver]["color"], shapes[j % len(shapes)]),
         )
         for j, solver in enumerate(solvers)
     ]  # fmt: skip

@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ranktune.dashboards.analysis import tuning_value
-from ranktune.dashboards.analysis.verdict import chosen_name, interval, verdict
+from ranktune.dashboards.analysis.verdict import interval, verdict
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace, joined
-from ranktune.dashboards.records.choice import chosen_because, feature_alone
+from ranktune.dashboards.records.choice import chosen_because, chosen_name, feature_alone, gain, rivals
 from ranktune.dashboards.records.study import StudyData, clicks_and_judgments, duration
 from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.terminal.leaderboard import marks
 from ranktune.dashboards.views import delivered
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import listed
-from ranktune.tuner.selection.results import ALIKE, BASELINE, WORSE, gain_sentence
+from ranktune.tuner.selection.results import ALIKE, WORSE
 from ranktune.tuner.study.declaration import Study
 
 
@@ -110,22 +110,17 @@ def sentences(result: JsonView) -> str:
             f", and {result['estimate']:.4f} {interval(result.get('estimate_interval'))} by validation, "
             "corrected for selection"
         )
+    better = gain(result)
+    if better and result["gain"]["difference"] is not None:
+        better = f"The chosen model is {better}"
     text = (
         f"{chosen_name(result)} was chosen by validation among {result['trials']} trials; {values}. {_rivals(result)}"
     )
-    return joined(_gain(result), text, chosen_because(result), feature_alone(result), clicks_and_judgments(result))
-
-
-def _gain(result: JsonView) -> str:
-    gain = result.get("gain")
-    if gain is None:
-        return ""
-    text = gain_sentence(gain)
-    return text if gain["difference"] is None else f"The chosen model is {text}"
+    return joined(better, text, chosen_because(result), feature_alone(result), clicks_and_judgments(result))
 
 
 def _rivals(result: JsonView) -> str:
-    others = [row for row in result["leaderboard"][1:] if row["solver"] != BASELINE]
+    others = rivals(result)
     if not others:
         return "There was no other model."
     p_name = "p_holm" if any(row.get("p_holm") is not None for row in others) else "p_value"

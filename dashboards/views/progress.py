@@ -44,12 +44,12 @@ def _time_left(data: StudyData) -> Panel:
         ("stopped early, significantly worse", counted.stopped),
         ("failed", counted.failed),
         ("restarted", sum(t.restarts for t in trials)),
-        ("processor seconds of fits", round(counted.spent, 3)),
+        ("processor seconds of fits", counted.spent),
     ]
     if counted.stopped:
-        rows.append(("processor seconds saved by early stopping, about", round(counted.saved, 3)))
+        rows.append(("processor seconds saved by early stopping, about", counted.saved))
     if pace is not None:
-        rows.append(("seconds between recent trials", round(pace, 3)))
+        rows.append(("seconds between recent trials", pace))
     note = "No trial has finished yet."
     if data.state == "finished":
         note = "The study is finished."
@@ -63,7 +63,7 @@ def _time_left(data: StudyData) -> Panel:
     elif left <= 0:
         note = "All trials have finished; models are being selected."
     elif pace is not None:
-        rows.append(("seconds left", round(pace * left, 1)))
+        rows.append(("seconds left", pace * left))
         note = f"{left} trials are left: about {duration(pace * left)} at the pace of recent trials."
     elif trials:
         note = f"{left} trials are left; their time is estimated when two have finished."
@@ -125,8 +125,8 @@ def _spent(data: StudyData, split: SplitData) -> Panel:
     rows: list[list[Cell]] = []
     for name, ended in sorted(by_solver.items(), key=lambda item: (-sum(t.seconds for t in item[1]), item[0])):
         n, median = counts(ended), float(np.median([t.seconds for t in ended]))
-        seconds, saved = round(n.spent, 4), round(n.saved, 4)
-        rows.append([name, len(ended), seconds, round(median, 4), round(n.spent / total, 4), n.stopped, saved])
+        seconds, saved = n.spent, n.saved
+        rows.append([name, len(ended), seconds, median, n.spent / total, n.stopped, saved])
     columns = ("solver", "trials", "seconds", "median seconds", "share", "stopped early", "seconds saved, about")
     figure = _spent_figure(data, trials) if trials else None
     note = "" if trials else "No trial has finished yet."
@@ -162,8 +162,8 @@ def _workers(data: StudyData, split: SplitData) -> Panel:
     for worker in _by_start(timed):
         ended = [t for t in timed if t.worker == worker]
         restarted, failed = sum(t.restarts for t in ended), sum(t.value is None for t in ended)
-        span = [round((ended[0].begun or zero) - zero, 3), round(max(t.ended or zero for t in ended) - zero, 3)]
-        busy, stopped = round(sum(map(_seconds, ended)), 3), sum(bool(t.stopped) for t in ended)
+        span = [(ended[0].begun or zero) - zero, max(t.ended or zero for t in ended) - zero]
+        busy, stopped = sum(map(_seconds, ended)), sum(bool(t.stopped) for t in ended)
         rows.append([worker or "unknown", len(ended), failed, restarted, stopped, busy, *span])
     note = "A cross marks a trial that failed, a triangle one that was restarted because its worker was lost."
     if any(t.stopped for t in timed):
@@ -192,13 +192,11 @@ def _workers_figure(data: StudyData, timed: Sequence[Trial], zero: float) -> Fig
     traces: list[Trace] = []
     for solver in sorted({t.solver for t in shown}):
         marked = [t for t in shown if t.solver == solver]
-        marker = {
-            "color": styles[solver]["color"], "line": {"width": 0.5, "color": "rgba(127,127,127,0.6)"},
-            "pattern": figures.pattern(["/" if t.stopped else "" for t in marked]),
-        }  # fmt: skip
+        marker = figures.hatched(styles[solver]["color"], ["/" if t.stopped else "" for t in marked])
+        marker["line"] = {"width": 0.5, "color": "rgba(127,127,127,0.6)"}
         trace = figures.bars(
-            solver, [rows[t.worker] for t in marked], [round(_seconds(t), 4) for t in marked], horizontal=True,
-            width=0.7, base=[round((t.begun or zero) - zero, 4) for t in marked], marker=marker,
+            solver, [rows[t.worker] for t in marked], [_seconds(t) for t in marked], horizontal=True,
+            width=0.7, base=[(t.begun or zero) - zero for t in marked], marker=marker,
             text=[early_stopped.label(t) for t in marked], textposition="none",
         )  # fmt: skip
         traces.append(trace | {"hovertemplate": "%{text}, %{x:.3f} s<extra>" + figures.plain(solver) + "</extra>"})
@@ -208,7 +206,7 @@ def _workers_figure(data: StudyData, timed: Sequence[Trial], zero: float) -> Fig
     )
     for name, symbol, marked in marks:
         cross = {"symbol": symbol, "size": 9, "color": figures.ACCENT, "line": {"width": 1, "color": "#ffffff"}}
-        x, y = [round((t.ended or zero) - zero, 4) for t in marked], [rows[t.worker] for t in marked]
+        x, y = [(t.ended or zero) - zero for t in marked], [rows[t.worker] for t in marked]
         traces += [figures.scatter(name, x, y, marker=cross)] if marked else []
     names = [figures.plain(worker or "unknown", 16) for worker in rows]
     y_axis = figures.axis("worker (process)", tickvals=list(range(len(rows))), ticktext=names)

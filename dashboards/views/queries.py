@@ -134,7 +134,9 @@ def _counts(data: StudyData, splits: _Splits, labels: Sequence[str]) -> Panel:
     names = figures.distinct(labels, figures.MAX_LABEL)
     styles = ((0, "wins", figures.COLOURS[0], ""), (1, "ties", "#9a9a9a", "/"), (2, "losses", figures.ACCENT, "x"))
     traces = [
-        figures.bars(name, names, [compared[c] for compared in counts], horizontal=True, marker=_hatched(colour, shape))
+        figures.bars(
+            name, names, [compared[c] for compared in counts], horizontal=True, marker=figures.hatched(colour, shape)
+        )
         for c, name, colour, shape in styles
     ]
     shown = figures.bar_figure(traces, f"{splits.part} queries", "against", names, barmode="stack")
@@ -145,10 +147,6 @@ def _counts(data: StudyData, splits: _Splits, labels: Sequence[str]) -> Panel:
     note = joined(note, data.weights_note)
     title = f"Queries that {_chosen_name(splits)} ranks better, equally well or worse ({splits.metric})"
     return Panel("wins", title, Table(columns, rows), shown, note)
-
-
-def _hatched(colour: str, shape: str) -> dict[str, object]:
-    return {"color": colour, "pattern": figures.pattern(shape)}
 
 
 def _compared(
@@ -214,7 +212,7 @@ def _distribution(splits: _Splits) -> Panel:
     rows = [[*edges[k : k + 2], *(int(scores[k]) for scores in counts.values())] for k in range(20)]
     middles = (edges[1:] + edges[:-1]) / 2
     traces = [
-        figures.bars(name, middles, scores, marker=_hatched(figures.COLOURS[k], "" if k == 0 else "/"))
+        figures.bars(name, middles, scores, marker=figures.hatched(figures.COLOURS[k], "" if k == 0 else "/"))
         for k, (name, scores) in enumerate(counts.items())
     ]
     shown = figures.figure(

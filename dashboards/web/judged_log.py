@@ -85,7 +85,7 @@ def _evidence(log: JudgedLog) -> Panel:
     graded = np.array(judged.status) != UNKNOWN
     sums = [np.bincount(query, each) for each in (np.ones(len(query)), graded, judged.impressions, judged.effective)]
     order = np.argsort(-sums[2], kind="stable")[:MAX_QUERIES]
-    rows = [[str(names[k]), *(round(float(each[k]), 1) for each in sums)] for k in order]
+    rows = [[str(names[k]), *(float(each[k]) for each in sums)] for k in order]
     columns = ("Query", "Documents", "With a grade", "Impressions", "Effective impressions")
     note = (
         "Effective: impressions at the first position that would tell as much. "

@@ -100,17 +100,17 @@ class Site:
         names = self.watching.names()
         if self.first is not None and self.first in names:
             return RedirectResponse(request.url_for("_study_page", name=self.first).path, 307)
-        payload = {"mode": "live", "kind": "list", "home": str(self.home.resolve()), "views": []}
+        payload = {"kind": "list", "home": str(self.home.resolve()), "views": []}
         return _page("Studies - RankTune", payload)
 
     def _study_page(self, request: Request) -> Response:
         watched = self._watched(request.path_params["name"])
         payload = {"kind": "study", "name": watched.name, "study": study_json(watched.data()), "views": views_json()}
-        return _page(f"{watched.name} - RankTune", payload | {"mode": "live"})
+        return _page(f"{watched.name} - RankTune", payload)
 
     def _compare_page(self, request: Request) -> Response:
         payload = compared_json([watched.name for watched in self._compared(request)])
-        return _page("Compare - RankTune", payload | {"mode": "live"})
+        return _page("Compare - RankTune", payload)
 
     def _compared(self, request: Request) -> list[Watched]:
         names = request.path_params["names"].split("/")
@@ -201,7 +201,7 @@ def _page(title: str, payload: Json) -> Response:
     style = f'<link rel="stylesheet" href="{_address("page.css")}">'
     plotly = f'<script id="plotly" src="{_address("plotly.min.js")}" async></script>'
     scripts = f'{plotly}\n<script type="module" src="{_address("page.js")}"></script>'
-    text = filled(title=title, payload=payload_element(payload), style=style, scripts=scripts)
+    text = filled(title=title, payload=payload_element(payload | {"mode": "live"}), style=style, scripts=scripts)
     return HTMLResponse(text, headers={"cache-control": "no-store"})
 
 
