@@ -273,7 +273,7 @@ def colour_bar(title: str, longest: int = MAX_NAME) -> Json:
 
 
 def hatched(colour: str, shape: str | list[str]) -> Json:
-    """Return the marker of a bar with a hatching or one for each bar, "" for none: colour is not the only difference."""
+    """Return the marker of a bar with a hatching, or one a bar, "" for none: colour is not the only difference."""
     pattern = {"shape": shape, "fillmode": "overlay", "fgcolor": "#ffffff", "fgopacity": 0.65}
     return {"color": colour, "pattern": pattern | {"size": 7, "solidity": 0.25}}
 

@@ -5,6 +5,7 @@ They are those of the chosen model of each split. The views of weights and of qu
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -42,14 +43,14 @@ def _importance(data: StudyData, known: Sequence[Explanations]) -> Panel:
     if not measured:
         note = f"The model uses no feature, or it was not measured at the end of the study: {COMMAND} does."
         return Panel("importance", title, note=note)
-    losses = [{item.feature: item.loss for item in split.importance} for split in measured]
-    names = list(dict.fromkeys(name for split in losses for name in split))
-    ends = {name: [split[name] for split in losses if name in split] for name in names}
-    count = len(losses)  # a model that does not use a feature loses nothing without it
-    mean = np.array([sum(end.mean for end in ends[name]) / count for name in names])
-    below = np.array([np.sqrt(sum((end.mean - end.low) ** 2 for end in ends[name])) / count for name in names])
-    above = np.array([np.sqrt(sum((end.high - end.mean) ** 2 for end in ends[name])) / count for name in names])
-    order = np.argsort(-np.nan_to_num(mean), kind="stable")
+    totals: dict[str, Floats] = defaultdict(lambda: np.zeros(3))
+    for item in (item for split in measured for item in split.importance):
+        loss = item.loss
+        totals[item.feature] += (loss.mean, (loss.mean - loss.low) ** 2, (loss.high - loss.mean) ** 2)
+    count = len(measured)  # a model that does not use a feature loses nothing without it
+    mean, below, above = np.array(list(totals.values())).T / count
+    below, above = np.sqrt(below / count), np.sqrt(above / count)
+    names, order = list(totals), np.argsort(-np.nan_to_num(mean), kind="stable")
     names, mean, low, high = [names[j] for j in order], mean[order], (mean - below)[order], (mean + above)[order]
     table = Table(columns, list(zip(names, mean, low, high, strict=True)))
     unit = f"loss of {data.metric} without the feature"

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from ranktune.dashboards.analysis import early_stopped
-from ranktune.dashboards.analysis.beliefs import observations
+from ranktune.dashboards.analysis.beliefs import along, observations
 from ranktune.dashboards.analysis.pooling import no_trials_note
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Panel, Table, Trace, joined
+from ranktune.dashboards.figures.panels import Panel, Table, joined
 from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial, best_of
-from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp.proposal import EI, MIXED, THOMPSON
 from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Belief, Slice, fit_belief
 
@@ -99,18 +98,15 @@ def _surrogate(data: StudyData, split: SplitData, k: int, group: str, most: int)
 def _slice(data: StudyData, best: Trial, belief: Slice, key: str, group: str, subset: str) -> Panel:
     """Return mean, band and sampled functions along one parameter of the best trial's solver."""
     metric, name = data.metric, belief.name.removeprefix(f"{best.solver}.")
-    low, high = belief.mean - 1.96 * belief.sd, belief.mean + 1.96 * belief.sd
-    rows = list(zip(belief.values, belief.mean, low, high, *belief.draws, strict=True))
     columns = (name, "Mean", "Low", "High", *(f"Draw {k + 1}" for k in range(len(belief.draws))))
     colour = figures.solver_styles(data.all_solvers)[best.solver]["color"]
-    here = best.params[name]
-    if belief.is_number:
-        traces = _line_traces(belief, low, high, colour)
-        ends = min(belief.values), max(belief.values)
-        x_axis = figures.log_axis(figures.short(name), *ends) if belief.log else figures.axis(name)
-    else:
-        traces, here = _choice_traces(belief, colour), figures.plain(here)
-        x_axis = figures.axis(name, categories=traces[0]["x"], range=[-0.5, len(belief.values) - 0.5])
+    here, x, x_axis = best.params[name], list(belief.values), figures.axis(name)
+    if not belief.is_number:
+        here, x = figures.plain(here), list(map(figures.plain, x))
+        x_axis = figures.axis(name, categories=x, range=[-0.5, len(x) - 0.5])
+    elif belief.log:
+        x_axis = figures.log_axis(figures.short(name), min(x), max(x))
+    rows, traces = along(belief, x, colour)
     traces.append(figures.star("best trial", here, best.value))
     shown = figures.figure(traces, x_axis, figures.axis(f"{metric} (validation)"))
     title = f"Surrogate model of {metric} along {figures.short(name)} of {figures.short(best.solver)}"
@@ -121,28 +117,6 @@ def _slice(data: StudyData, best: Trial, belief: Slice, key: str, group: str, su
         subset,
     )
     return Panel(key, title, Table(columns, rows), shown, note, group)
-
-
-def _line_traces(belief: Slice, low: Floats, high: Floats, colour: str) -> list[Trace]:
-    """Return the band, the sampled functions and the mean along a numerical parameter."""
-    colours, dashes = figures.COLOURS[4:] + figures.COLOURS[:4], ("dot", "dash", "dashdot", "longdash")
-    drawn = [
-        figures.scatter(f"draw {k + 1}", belief.values, draw, mode="lines", line={"width": 1, "color": c, "dash": d})
-        for k, (draw, c, d) in enumerate(zip(belief.draws, colours, dashes, strict=False))
-    ]
-    mean = figures.scatter("mean", belief.values, belief.mean, mode="lines", line={"color": colour, "width": 3})
-    return [figures.band("95 % band", belief.values, low, high, colour), *drawn, mean]
-
-
-def _choice_traces(belief: Slice, colour: str) -> list[Trace]:
-    """Return the mean with its interval, and the sampled functions, at each choice."""
-    x = [figures.plain(value) for value in belief.values]
-    marker, small = {"color": colour, "size": 11}, {"symbol": "line-ew-open", "size": 12, "color": figures.GREY}
-    mean = figures.scatter("mean, 95 % bar", x, belief.mean, marker=marker, error=1.96 * belief.sd)
-    drawn = [
-        figures.scatter(f"draw {k + 1}", x, draw, marker=small, showlegend=False) for k, draw in enumerate(belief.draws)
-    ]
-    return [mean, *drawn]
 
 
 def _scales(data: StudyData, surrogate: Belief, k: int, group: str) -> Panel:

@@ -10,6 +10,7 @@ from ranktune.dashboards.analysis.verdict import interval, verdict
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace, joined
 from ranktune.dashboards.records.choice import chosen_because, chosen_name, feature_alone, gain, rivals
+from ranktune.dashboards.records.frames import leaderboard_columns
 from ranktune.dashboards.records.study import StudyData, clicks_and_judgments, duration
 from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.terminal.leaderboard import marks
@@ -145,39 +146,30 @@ def _unfinished(data: StudyData) -> str:
     )
 
 
-_COLUMNS = (
-    ("model", "solver"), ("kind", "kind"), ("validation", "vali"), ("validation low", "vali_interval"),
-    ("validation high", "vali_interval"), ("fresh folds", "again"), ("test", "test"), ("test low", "test_interval"),
-    ("test high", "test_interval"), ("beside", "beside"), ("beside low", "beside_interval"),
-    ("beside high", "beside_interval"), ("difference", "difference"),
-    ("difference low", "difference_interval"), ("difference high", "difference_interval"), ("p", "p_value"),
-    ("p Holm", "p_holm"), ("verdict", "verdict"), ("weights", "nonzeros"), ("cost", "cost"), ("bytes", "bytes"),
-    ("us a document", "microseconds"), ("fit seconds", "seconds"), ("trials", "trials"),
-)  # fmt: skip
+TITLES = {
+    "solver": "model", "kind": "kind", "vali": "validation", "again": "fresh folds", "test": "test",
+    "beside": "beside", "difference": "difference", "p_value": "p", "p_holm": "p Holm", "verdict": "verdict",
+    "nonzeros": "weights", "cost": "cost", "bytes": "bytes", "microseconds": "us a document",
+    "seconds": "fit seconds", "trials": "trials",
+}  # fmt: skip
+"""Of the columns of the leaderboard; that of the metric beside the choice has its name."""
 
 
 def leaderboard_table(result: JsonView) -> Table:
     """Return every row of the leaderboard; columns without a value are left out."""
-    rows = [[_cell(row, title, name) for title, name in _COLUMNS] for row in result["leaderboard"]]
-    for row, line in zip(rows, result["leaderboard"], strict=True):
-        row[0] = f"{line['solver']}{marks(line)}"
-    names = _names(result)
-    kept = [k for k in range(len(_COLUMNS)) if any(row[k] is not None for row in rows)]
-    return Table(tuple(names[k] for k in kept), [[row[k] for k in kept] for row in rows])
-
-
-def _names(result: JsonView) -> list[str]:
-    """Return the titles of the columns, of which some say which metric of clicks or judgments is beside the choice."""
-    metric = (result.get("clicks") or {}).get("metric", "")
-    return [title.replace("beside", metric) if metric else title for title, _ in _COLUMNS]
-
-
-def _cell(row: JsonView, title: str, name: str) -> Cell:
-    value = row.get(name)
-    if name.endswith("_interval"):
-        value = None if value is None else value[0 if title.endswith("low") else 1]
-    shown: Cell = "not significantly different" if value == ALIKE else value
-    return shown
+    rows, columns = result["leaderboard"], leaderboard_columns(result)
+    columns["solver"] = [f"{row['solver']}{marks(row)}" for row in rows]
+    columns["verdict"] = [
+        "not significantly different" if row.get("verdict") == ALIKE else row.get("verdict") for row in rows
+    ]
+    titles = TITLES | {"beside": (result.get("clicks") or {}).get("metric") or "beside"}
+    shown = {
+        f"{title}{end.replace('_', ' ')}": columns[name + end]
+        for name, title in titles.items()
+        for end in ("", "_low", "_high")
+        if any(value is not None for value in columns.get(name + end, []))
+    }
+    return Table(tuple(shown), list(zip(*shown.values(), strict=True)))
 
 
 def _leaderboard(data: StudyData) -> Panel:

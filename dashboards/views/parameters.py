@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ranktune.dashboards.analysis import early_stopped
+from ranktune.dashboards.analysis.beliefs import along
 from ranktune.dashboards.analysis.curves import curves
 from ranktune.dashboards.analysis.pooling import no_trials_note, pooled, pooled_note
 from ranktune.dashboards.analysis.solver_trials import (
@@ -209,15 +210,8 @@ def _dependence(solver: SolverTrials, surrogate: Belief, name: str, key: str) ->
     curve = surrogate.dependence(f"{solver.name}.{name}", surrogate.encoding.from_unit(uniform))
     if not np.any(curve.sd):
         return Panel(f"dependence-{key}", title, note="The parameter is never active.", group=solver.name)
-    low, high = curve.mean - 1.96 * curve.sd, curve.mean + 1.96 * curve.sd
-    rows = list(zip(curve.values, curve.mean, low, high, strict=True))
     x = [solver.coordinate(name, value) for value in curve.values]
-    colour = solver.marker["color"]
-    if solver.is_choice(name):
-        traces = [figures.scatter("mean", x, curve.mean, marker={"color": colour, "size": 10}, error=1.96 * curve.sd)]
-    else:
-        line = figures.scatter("mean", x, curve.mean, mode="lines", line={"color": colour, "width": 2})
-        traces = [figures.band("95 % band", x, low, high, colour), line]
+    rows, traces = along(curve, x, solver.marker["color"])
     shown = figures.figure(traces, solver.axis(name), figures.axis(f"{metric} (validation)"))
     note = solver.note(
         f"The prediction of the surrogate model, averaged over {BACKGROUND} configurations from the whole search "
