@@ -166,11 +166,11 @@ def grid(solver: SolverTrials, first: str, second: str) -> Grid:
     down, across = sorted((first, second), key=lambda name: -len(categories(solver, name)))
     rows, columns = categories(solver, down), categories(solver, across)
     cells = [{down: a, across: b} for a in rows for b in columns]
-    shape = (len(rows), len(columns))
     trials, mean = _observed(solver, cells)
     expected, draws = _expected(solver, cells)
-    sd = draws.std(axis=0)
-    return Grid(down, across, trials.reshape(shape), mean.reshape(shape), expected.reshape(shape), sd.reshape(shape))
+    shape = (len(rows), len(columns))
+    tables = (each.reshape(shape) for each in (mean, expected, draws.std(axis=0)))
+    return Grid(down, across, trials.reshape(shape), *tables)
 
 
 def compositions(solver: SolverTrials, names: Sequence[str]) -> list[Composition]:
@@ -184,13 +184,7 @@ def compositions(solver: SolverTrials, names: Sequence[str]) -> list[Composition
         best = best_of(trials)
         mean = float(np.mean([trial.value for trial in trials if trial.value is not None]))
         composed.append(Composition(values, len(trials), mean, None if best is None else best.value))
-    return sorted(
-        composed,
-        key=lambda row: (
-            row.best is None,
-            -(row.mean if row.best is None else row.best),
-        ),
-    )
+    return sorted(composed, key=lambda row: (row.best is None, -(row.mean if row.best is None else row.best)))
 
 
 def _observed(solver: SolverTrials, settings: Sequence[Mapping[str, Value]]) -> tuple[Ints, Floats]:

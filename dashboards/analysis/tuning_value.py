@@ -16,6 +16,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.policy.policy import POLICY
 
 RANDOM_COLOUR = figures.ACCENT
+NO_CURVE = np.full(0, np.nan)
 MIN_RANDOM_TRIALS = 5
 """Trials drawn at random, of each split, below which nothing is said about random search."""
 
@@ -31,7 +32,7 @@ def panel(data: StudyData) -> Panel:
     default = float(np.mean(known_floors)) if len(known_floors) == len(floors) else None
     known = [random_search(split, len(data.solvers), data.study.sampler) for split in data.splits]
     if min(len(_known(best)) - 1 for best in known) < MIN_RANDOM_TRIALS:
-        known = [np.full(0, np.nan) for _ in known]
+        known = [NO_CURVE for _ in known]
     random = mean_of_splits(known)
     figure = best_so_far_figure(data, {"best so far": curve}, default, random)
     return Panel("worth", title, _table(curve, default, random), figure, _note(data, curve, default, random))
@@ -87,7 +88,7 @@ def mean_of_splits(curves: Sequence[Floats]) -> Floats:
     """Return the mean over the splits up to the end of the shortest curve, (k,); empty where one is empty."""
     length = min((len(curve) for curve in curves), default=0)
     if length == 0:
-        return np.full(0, np.nan)
+        return NO_CURVE
     return np.asarray(np.mean([curve[:length] for curve in curves], axis=0), dtype=np.float64)
 
 
@@ -102,8 +103,8 @@ def _at(curve: Floats, k: int) -> float | None:
 def best_so_far_figure(
     data: StudyData,
     curves: Mapping[str, Floats],
-    default: float | None,
-    random: Floats,
+    default: float | None = None,
+    random: Floats = NO_CURVE,
 ) -> Figure:
     """Return best-so-far curves as steps, with the best default and random search."""
     styles = zip(figures.COLOURS, ("solid", "dash", "dot"), strict=False)

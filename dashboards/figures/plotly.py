@@ -267,6 +267,22 @@ def heat_map(x: Places, y: Places, z: Floats, title: str, *, zero_in_middle: boo
     return trace
 
 
+def square(
+    labels: Sequence[str], z: Floats, text: Sequence[Sequence[str]], title: str, x: str, y: str, hover: str
+) -> Figure:
+    """Return the figure of a value of each two labels, with its text in its cell, where there is room."""
+    names = distinct(labels, MAX_LABEL)
+    cells = heat_map(names, names, z, title, zero_in_middle=True)
+    cells |= {"text": text, "hovertemplate": f"{hover}<extra></extra>"}
+    cells |= {"texttemplate": "%{text}"} if len(names) <= 12 else {}
+    return figure(
+        [cells],
+        axis(x, categories=names, tickangle=-40),
+        axis(y, categories=names, autorange="reversed"),
+        height=max(320, 170 + 32 * len(names)),
+    )
+
+
 def colour_bar(title: str, longest: int = MAX_NAME) -> Json:
     """Return the scale of a figure's colours."""
     return {"title": {"text": plain(title, longest), "side": "top"}, "thickness": 12}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -39,11 +37,10 @@ def _query_table(explained: JsonView, top: int) -> RenderableType:
     if names[0] == names[1]:
         names = [f"{names[0]} (1)", f"{names[1]} (2)"]
     rows = table(("feature",), (*names, "contribution"))
-    shown: Sequence[Mapping[str, object]] = explained["contributions"][:top]
     for entry in explained["contributions"][:top]:
         cells = ["missing" if value is None else f"{value:.4g}" for value in entry["values"]]
         rows.add_row(entry["feature"], *cells, f"{entry['contribution']:+.4f}")
-    others = explained["contributions"][len(shown) :]
+    others = explained["contributions"][top:]
     if others:
         rows.add_row(f"{len(others)} others", "", "", f"{sum(entry['contribution'] for entry in others):+.4f}")
     rows.add_section()

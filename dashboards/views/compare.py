@@ -18,8 +18,6 @@ from ranktune.dashboards.views.overview import leaderboard_figure, leaderboard_t
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.statistics.comparisons import compare_splits, pairwise
 
-NO_CURVE = np.full(0, np.nan)
-
 
 def panels(*studies: StudyData) -> list[Panel]:
     """Return conclusions, settings that differ, the best so far, and the leaderboards of two and more studies."""
@@ -116,7 +114,7 @@ def _race(studies: Sequence[StudyData], names: Sequence[str]) -> Panel:
         return Panel("race", title, table, None, "No trial has succeeded yet.")
     same = len({study.study.data for study in studies}) == 1
     note = "" if same else "The studies name different data: their values compare only where the content is equal."
-    return Panel("race", title, table, best_so_far_figure(first, curves, None, NO_CURVE), note)
+    return Panel("race", title, table, best_so_far_figure(first, curves), note)
 
 
 def _at(curve: Floats, k: int) -> float | None:

@@ -39,7 +39,7 @@ def _time_left(data: StudyData) -> Panel:
     left = data.total - len(trials)
     rows: list[tuple[str, Cell]] = [
         ("finished", len(trials)),
-        ("trials to run", data.total if data.ends_by_count else None),
+        ("trials to run", data.total if data.study.ends_by_count else None),
         ("evaluated in full", counted.complete),
         ("stopped early, significantly worse", counted.stopped),
         ("failed", counted.failed),

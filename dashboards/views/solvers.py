@@ -149,7 +149,6 @@ def _verdict(pair: Pair) -> str:
 
 def _matrix(labels: Sequence[str], pairs: Sequence[Pair], metric: str) -> Figure:
     """Return the differences as a square of cells, significant ones with a star."""
-    names = figures.distinct(labels, figures.MAX_LABEL)
     z = np.full((len(labels), len(labels)), np.nan)
     text = [["" for _ in labels] for _ in labels]
     for pair in pairs:
@@ -157,13 +156,5 @@ def _matrix(labels: Sequence[str], pairs: Sequence[Pair], metric: str) -> Figure
         for a, b, sign in ((pair.a, pair.b, 1.0), (pair.b, pair.a, -1.0)):
             z[a, b] = sign * pair.difference
             text[a][b] = f"{sign * pair.difference:+.3f}{star}"
-    cells = figures.heat_map(names, names, z, f"difference in {metric}", zero_in_middle=True)
-    cells |= {"text": text, "hovertemplate": "%{y} minus %{x}<br>%{text}<extra></extra>"}
-    if len(labels) <= 12:
-        cells["texttemplate"] = "%{text}"
-    return figures.figure(
-        [cells],
-        figures.axis("compared with", categories=names, tickangle=-40),
-        figures.axis("model", categories=names, autorange="reversed"),
-        height=max(320, 170 + 32 * len(names)),
-    )
+    unit, hover = f"difference in {metric}", "%{y} minus %{x}<br>%{text}"
+    return figures.square(labels, z, text, unit, "compared with", "model", hover)

@@ -222,17 +222,8 @@ def _agreement(row: _Row, k: int) -> Panel:
         for a in range(len(splits))
         for b in range(a + 1, len(splits))
     ]
-    names = figures.distinct(splits, figures.MAX_LABEL)
-    cells = figures.heat_map(names, names, alike, "cosine", zero_in_middle=True) | {"zmin": -1.0, "zmax": 1.0}
-    cells |= {
-        "text": [[f"{value:.2f}" if np.isfinite(value) else "" for value in line] for line in alike],
-        "texttemplate": "%{text}",
-        "hovertemplate": "%{y} and %{x}: %{text}<extra></extra>",
-    }
-    shown = figures.figure(
-        [cells], figures.axis("split", categories=names), figures.axis("split", categories=names, autorange="reversed"),
-        height=max(300, 150 + 40 * len(names)),
-    )  # fmt: skip
+    text = [[f"{value:.2f}" if np.isfinite(value) else "" for value in line] for line in alike]
+    shown = figures.square(splits, alike, text, "cosine", "split", "split", "%{y} and %{x}: %{text}")
     title = f"Agreement of the splits on the {'splits of trees' if row.is_trees else 'weights'} of {row.title}"
     columns = ("Split", "Other split", "Cosine", "Features of both", "Features of either")
     note = "Cosine similarity of the weights: 1 where they are proportional, 0 where no feature is in common."

@@ -11,12 +11,10 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from threading import Thread
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -80,15 +78,6 @@ class Site:
             Route("/api/compare/{names:path}", self._compare),
             Route("/events/{name}", self._events),
         ]
-
-    def warm(self) -> None:
-        """Read the study of the front page, so that its page is fast."""
-        name = next(iter([*filter(None, [self.first]), *self.watching.names()]), "")
-        watched = self.watching.find(name)
-        if watched is not None:
-            with suppress(RankTuneError):
-                study_json(watched.data())
-                VIEWS.imported(next(iter(VIEWS)))
 
     def _watched(self, name: str) -> Watched:
         folder = self.watching.find(name)
@@ -180,15 +169,9 @@ def make_app(
     token: str | None = None,
     first: str | None = None,
     closing: Callable[[], bool] = lambda: False,
-    warm: bool = False,
 ) -> Guard:
-    """Return the guarded application of the studies in home; closing returns whether open connections are to end.
-
-    warm reads the first study before the first request.
-    """
+    """Return the guarded application of the studies in home; closing returns whether open connections are to end."""
     site = Site(home, first, closing=closing)
-    if warm:
-        Thread(target=site.warm, daemon=True).start()
     app = Starlette(routes=site.routes())
     app.add_exception_handler(RankTuneError, _unreadable)
     app.router.redirect_slashes = False

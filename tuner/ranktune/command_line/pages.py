@@ -73,9 +73,7 @@ def serve(wanted: Serving, on_ready: Callable[[str], None]) -> None:
     if wanted.name is not None:
         find_folder(wanted.home, wanted.name)
     token = wanted.token or (None if is_loopback(wanted.host) else secrets.token_urlsafe(24))
-    app = make_app(
-        wanted.home, host=wanted.host, token=token, first=wanted.name, closing=lambda: server.should_exit, warm=True
-    )
+    app = make_app(wanted.home, host=wanted.host, token=token, first=wanted.name, closing=lambda: server.should_exit)
 
     async def patient(scope: Scope, receive: Receive, send: Send) -> None:
         with suppress(TimeoutError):  # the client does not read
