@@ -31,15 +31,14 @@ MAX_DOCUMENTS = 20
 
 @dataclass(frozen=True, eq=False)
 class _Splits:
-    """The evidence of all finished splits: names of queries, and values by model and split."""
+    """The evidence of all finished splits: queries, each with its split, and values by model and split."""
 
     metric: str
     part: str
-    queries: tuple[str, ...]
-    origin: tuple[str, ...]
+    queries: tuple[tuple[str, str], ...]
+    label: str
     chosen: tuple[Floats, ...]
     others: dict[str, tuple[Floats, ...]]
-    chosen_labels: tuple[str, ...]
     weights: tuple[Floats | None, ...]
 
 
@@ -103,21 +102,15 @@ def _splits(data: StudyData) -> _Splits | None:
     return _Splits(
         metric=data.metric,
         part="test" if known[0][1].part == "test" else "validation",
-        queries=tuple(query for _, evidence in known for query in evidence.queries),
-        origin=tuple(name for name, evidence in known for _ in evidence.queries),
+        queries=tuple((query, name) for name, evidence in known for query in evidence.queries),
+        label=figures.short(chosen[0]) if len(set(chosen)) == 1 else "the chosen model of each split",
         chosen=tuple(evidence.values[data.metric][0] for _, evidence in known),
         others={
             label: tuple(evidence.values[data.metric][evidence.labels.index(label)] for _, evidence in known)
             for label in everywhere
         },
-        chosen_labels=chosen,
         weights=tuple(evidence.weights for _, evidence in known),
     )
-
-
-def _chosen_name(splits: _Splits) -> str:
-    alike = len(set(splits.chosen_labels)) == 1
-    return figures.short(splits.chosen_labels[0]) if alike else "the chosen model of each split"
 
 
 def _counts(data: StudyData, splits: _Splits, labels: Sequence[str]) -> Panel:
@@ -141,11 +134,11 @@ def _counts(data: StudyData, splits: _Splits, labels: Sequence[str]) -> Panel:
     ]
     shown = figures.bar_figure(traces, f"{splits.part} queries", "against", names, barmode="stack")
     note = (
-        f"{len(splits.queries)} {splits.part} queries. The difference is {_chosen_name(splits)} minus the other, with "
+        f"{len(splits.queries)} {splits.part} queries. The difference is {splits.label} minus the other, with "
         "a 95 % bootstrap interval and the p of a randomisation test, not corrected for multiple comparisons."
     )
     note = joined(note, data.weights_note)
-    title = f"Queries that {_chosen_name(splits)} ranks better, equally well or worse ({splits.metric})"
+    title = f"Queries that {splits.label} ranks better, equally well or worse ({splits.metric})"
     return Panel("wins", title, Table(columns, rows), shown, note)
 
 
@@ -168,15 +161,15 @@ def _difference(splits: _Splits, label: str, key: str) -> Panel:
     place = figures.thinned((a - b)[order])
     kept = order[place]
     gap = (a - b)[kept]
-    rows = [[splits.queries[q], splits.origin[q], a[q], b[q], a[q] - b[q]] for q in kept]
+    rows = [[*splits.queries[q], a[q], b[q], a[q] - b[q]] for q in kept]
     columns = ("Query", "Split", f"{splits.metric} of the chosen", f"{splits.metric} of the other", "Difference")
-    title = f"{splits.metric} of {_chosen_name(splits)} minus that of {figures.short(label)}, query by query"
+    title = f"{splits.metric} of {splits.label} minus that of {figures.short(label)}, query by query"
     if not len(kept):
         return Panel(key, title, note="The metric is defined for no query.", group=label)
     traces = []
     sides = (("chosen better", figures.COLOURS[0], gap > 0), ("other better", figures.ACCENT, gap < 0))
     for name, colour, mask in sides:
-        text = [figures.plain(splits.queries[q]) for q in kept[mask]]
+        text = [figures.plain(splits.queries[q][0]) for q in kept[mask]]
         bar = figures.bars(name, place[mask] + 1.0, gap[mask], marker={"color": colour}, text=text, textposition="none")
         traces.append(bar | {"hovertemplate": "query %{text}<br>%{y}<extra></extra>"})
     shown = figures.figure(
@@ -197,7 +190,7 @@ def _difference(splits: _Splits, label: str, key: str) -> Panel:
 
 def _distribution(splits: _Splits) -> Panel:
     """Return the distribution of the metric over the queries."""
-    models = {_chosen_name(splits): splits.chosen} | dict(list(splits.others.items())[:1])
+    models = {splits.label: splits.chosen} | dict(list(splits.others.items())[:1])
     values = {name: np.concatenate(parts) for name, parts in models.items()}
     values = {name: scores[~np.isnan(scores)] for name, scores in values.items()}
     everything = np.concatenate(list(values.values()))

@@ -10,6 +10,7 @@ import ipaddress
 import re
 import secrets
 import socket
+from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
@@ -107,7 +108,7 @@ class Guard:
 
     def _is_host(self, header: str) -> bool:
         name = host_name(header)
-        return name in self.hosts or (self.any_address and _is_address(name))
+        return name in self.hosts or (self.any_address and _address(name) is not None)
 
     def _is_token(self, given: str) -> bool:
         return self.token is not None and secrets.compare_digest(given.encode(), self.token.encode())
@@ -146,17 +147,11 @@ def allowed_hosts(bound: str) -> tuple[frozenset[str], bool]:
 
 def is_loopback(bound: str) -> bool:
     """Return whether only this machine can reach a server bound to that address."""
-    if bound.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(bound).is_loopback
-    except ValueError:
-        return False
+    address = _address(bound)
+    return bound.lower() == "localhost" or (address is not None and address.is_loopback)
 
 
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name.strip("[]"))
-    except ValueError:
-        return False
-    return True
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    with suppress(ValueError):
+        return ipaddress.ip_address(name.strip("[]"))
+    return None
