@@ -36,15 +36,15 @@ class Level:
 
     trials, mean       the trials that had it, and their mean metric
     effect, low, high  the expected metric less its mean over the values that were tried, and a 95 % interval of it;
-                       without a surrogate model from the means of trials, without an interval
+                       without a surrogate model from the means of trials, without an interval; NaN where not known
     """
 
     value: Value
     trials: int
-    mean: float | None
-    effect: float | None
-    low: float | None
-    high: float | None
+    mean: float
+    effect: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +116,7 @@ def levels(solver: SolverTrials, name: str) -> list[Level]:
         effect[known] = mean[known] - mean[known].mean()
         if solver.surrogate is not None:
             effect[known], half[known] = _effects(solver, solver.surrogate, name, tried)
-    low, high = effect - half, effect + half
-    cells = zip(values, trials.tolist(), *([_none(x) for x in row] for row in (mean, effect, low, high)), strict=True)
+    cells = zip(values, trials.tolist(), mean, effect, effect - half, effect + half, strict=True)
     return [Level(*cell) for cell in cells]
 
 
@@ -237,7 +236,3 @@ def _rows_with(solver: SolverTrials, belief: Belief, pool: Floats, setting: Mapp
     masked = belief.encoding.masked(rows)
     active = [(~np.isnan(masked[:, columns])).any(axis=1) for columns in axes]
     return masked[np.logical_and.reduce(active)][:BACKGROUND]
-
-
-def _none(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

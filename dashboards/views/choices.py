@@ -73,7 +73,7 @@ def _effects(solver: SolverTrials, names: list[str], k: int) -> Panel:
         for name, level in known
     ]  # fmt: skip
     labels = figures.distinct((f"{name}: {level.value}" for name, level in known), figures.MAX_LABEL)
-    drawn = [(name, label, x) for label, (name, x) in zip(labels, known, strict=True) if x.effect is not None]
+    drawn = [(name, label, x) for label, (name, x) in zip(labels, known, strict=True) if np.isfinite(x.effect)]
     traces = []
     for i, name in enumerate(names):
         by_label = {label: level for factor, label, level in drawn if factor == name}
@@ -116,7 +116,7 @@ def _effect_trace(name: str, levels: Mapping[str, Level], place: int) -> Trace:
 
 
 def _verdict(level: Level) -> str:
-    if level.low is None or level.high is None:
+    if np.isnan(level.low):
         return ""
     return "better" if level.low > 0.0 else "worse" if level.high < 0.0 else "not significant"
 

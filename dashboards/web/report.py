@@ -16,7 +16,7 @@ from ranktune.dashboards.web.page import (
     content_policy,
     filled,
     packed_element,
-    packed_payload,
+    page_data,
     plotly_js,
     source_hash,
     static,
@@ -43,7 +43,7 @@ def one_file(name: str, payload: Json) -> str:
     policy = content_policy(scripts=hashes, styles=source_hash(style), connect="'none'")
     return filled(
         title=f"{name} - RankTune",
-        payload=packed_payload({"mode": "report", "name": name, **payload}),
+        payload=packed_element("payload", page_data({"mode": "report", "name": name, **payload})),
         style=f"<style>{style}</style>",
         scripts=f'{packed_element("plotly", plotly)}\n<script type="module">{script}</script>',
         policy=f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
