@@ -83,14 +83,6 @@ def distinct(names: Iterable[object], longest: int = MAX_NAME) -> list[str]:
     return labels
 
 
-def evenly(count: int, keep: Sequence[int] = (), most: int = MAX_POINTS) -> list[int]:
-    """Return the indices of count points: all, or about most at even distances, and always those in keep."""
-    if count <= most:
-        return list(range(count))
-    step = count / most
-    return sorted({int(k * step) for k in range(most)} | {int(k) for k in keep} | {count - 1})
-
-
 def thinned(values: Sequence[float | None] | Floats, most: int = MAX_POINTS) -> Ints:
     """Return ascending indices of at most about most values: extremes, improvements of the best, an even choice."""
     known = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
@@ -105,11 +97,9 @@ def thinned(values: Sequence[float | None] | Floats, most: int = MAX_POINTS) -> 
     return np.array(sorted(kept), dtype=np.int64)
 
 
-def axis(title: str, *, log: bool = False, categories: Sequence[str] | None = None, **more: object) -> Axis:
-    """Return an axis with a title, logarithmic or of categories in their order; title is text, not markup."""
+def axis(title: str, *, categories: Sequence[str] | None = None, **more: object) -> Axis:
+    """Return an axis with a title, of categories in their order if given; title is text, not markup."""
     settings: Axis = {"title": {"text": plain(title, 120), "standoff": 12}, "automargin": True}
-    if log:
-        settings["type"] = "log"
     if categories is not None:
         settings |= {"type": "category", "categoryorder": "array", "categoryarray": _cells(categories)}
     return settings | more
@@ -144,7 +134,7 @@ def log_axis(title: str, low: float, high: float) -> Axis:
     steps = (1, 2, 5) if last - first <= 2 else (1,)
     marks = [(step, k) for k in range(first, last + 1) for step in steps]
     values, labels = [step * 10.0**k for step, k in marks], [_power(*mark) for mark in marks]
-    return axis(f"{title} (log)", log=True, tickmode="array", tickvals=values, ticktext=labels)
+    return axis(f"{title} (log)", type="log", tickmode="array", tickvals=values, ticktext=labels)
 
 
 def _power(step: int, exponent: int) -> str:

@@ -90,7 +90,7 @@ def _history(data: StudyData, split: SplitData) -> Panel:
     title = _titled(f"Validation {data.metric} of every trial, and the best so far", split)
     trials, best = split.trials, best_so_far(split.trials)
     steps = changes(best)
-    kept = figures.evenly(len(trials), steps, 500)
+    kept = sorted({*figures.thinned([t.value for t in trials], 500).tolist(), *steps})
     rows = [
         [t.number, t.solver, t.value, t.error_of_mean, t.stopped or None, float(top) if np.isfinite(top) else None]
         for t, top in ((trials[k], best[k]) for k in kept)
@@ -136,7 +136,7 @@ def _spent(data: StudyData, split: SplitData) -> Panel:
 def _spent_figure(data: StudyData, trials: Sequence[Trial]) -> Figure:
     """Return the cumulative processor seconds of each solver over the trials, stacked."""
     styles = figures.solver_styles(data.all_solvers)
-    kept = figures.evenly(len(trials), most=400)
+    kept = figures.thinned(range(len(trials)), 400)
     numbers = [trials[k].number for k in kept]
     traces = []
     for solver in sorted({t.solver for t in trials}):
@@ -186,8 +186,7 @@ def _workers_figure(data: StudyData, timed: Sequence[Trial], zero: float) -> Fig
     busiest = sorted(workers, key=lambda w: -sum(_seconds(t) for t in timed if t.worker == w))[:MAX_WORKERS]
     rows = {worker: k for k, worker in enumerate(worker for worker in workers if worker in busiest)}
     shown = [t for t in timed if t.worker in rows]
-    longest = np.argsort([-_seconds(t) for t in shown], kind="stable")[:500]
-    shown = [shown[k] for k in figures.evenly(len(shown), longest.tolist())]
+    shown = [shown[k] for k in figures.thinned([_seconds(t) for t in shown])]
     styles = figures.solver_styles(data.all_solvers)
     traces: list[Trace] = []
     for solver in sorted({t.solver for t in shown}):

@@ -13,7 +13,7 @@ import pytest
 
 from ranktune.dashboards.analysis import tuning_value
 from ranktune.dashboards.figures.panels import panels_json, to_json
-from ranktune.dashboards.figures.plotly import evenly, plain
+from ranktune.dashboards.figures.plotly import plain
 from ranktune.dashboards.records.study import StudyData, duration
 from ranktune.dashboards.views import compare as view_compare
 from ranktune.dashboards.views.overview import sentences
@@ -202,12 +202,6 @@ def test_ten_thousand_trials_are_drawn_in_few_points(tmp_path: Path) -> None:
     assert max(traces(history)[0]["y"]) == to_json(max(values))  # the best is never thinned away
     assert traces(history)[1]["y"][-1] == to_json(max(values))
     assert len(view_json("trials", data)["panels"][0]["table"]["rows"]) == 10_000
-
-
-def test_an_even_choice_keeps_the_ends_and_the_given_places() -> None:
-    assert evenly(5) == [0, 1, 2, 3, 4]
-    kept = evenly(10_000, [1234], 100)
-    assert {0, 1234, 9999} <= set(kept) and len(kept) <= 102 and kept == sorted(kept)
 
 
 def test_a_spreadsheet_reads_every_cell_as_it_is_written() -> None:
