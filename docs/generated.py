@@ -13,10 +13,11 @@ from pathlib import Path
 
 import ranktune
 import ranktune.solvers
+from ranktune.arguments import TuneArguments
+from ranktune.command_line.options import has_option
 from ranktune.docs.llms import PLACE, llms_text
 from ranktune.solvers.core.declared import Declared, declared
 from ranktune.solvers.names import SOLVERS
-from ranktune.tuner.study.settings import Settings
 
 FOLDER = Path(__file__).parent / "reference"
 
@@ -97,9 +98,9 @@ def _help(words: list[str]) -> str:
 
 _STUDY_FILE = """# Study files
 
-`ranktune run study.toml` runs a study that is declared in a file. The fields of the file are the arguments of `ranktune.tune`. They
-have the names of the options of `ranktune tune`, with `_` instead of `-`. Two names differ: `solvers` for `--solver`, and
-`costs` for `--cost`. Options that may be repeated are lists.
+`ranktune tune study.toml` runs a study that is declared in a file. The fields of the file are the arguments of `ranktune.tune`. Most
+have the names of the options of `ranktune tune`, with `_` instead of `-`; `solvers` is `--solver`. Options that may be repeated
+are lists. Options beside the file take precedence. Fields without an option are for the file and for Python alone.
 
 ```toml
 data = "train.txt"
@@ -117,17 +118,25 @@ trials = 6
 missing = "zero"
 ```
 
-`[space]` limits the range of a parameter, or the values that it may have. `[reading]` has options of readers. Options that say how
-trials run (`--jobs`, `--trial-timeout`, `--memory`, `--storage`, ...) are not part of a study. Give them to `ranktune run`.
+`[space]` limits the range of a parameter, or the values that it may have. `[reading]` has options of readers.
 
-| field | default | meaning |
-|---|---|---|
+| field | option | default | meaning |
+|---|---|---|---|
 """
 
 
 def _study_file() -> str:
-    rows = ((one.name, _as_toml(one), re.sub(r"([*|])", r"\\\1", one.setting.help)) for one in declared(Settings))
-    return _STUDY_FILE + "".join(f"| `{name}` | {default} | {text} |\n" for name, default, text in rows)
+    fields = [one for one in declared(TuneArguments) if not one.setting.python_only]
+    rows = ((one.name, _option(one), _as_toml(one), re.sub(r"([*|])", r"\\\1", one.setting.help)) for one in fields)
+    return _STUDY_FILE + "".join(
+        f"| `{name}` | {option} | {default} | {text} |\n" for name, option, default, text in rows
+    )
+
+
+def _option(one: Declared) -> str:
+    """Return the option of `ranktune tune` for a field, nothing where there is none."""
+    names = one.setting.options or (f"--{one.name.replace('_', '-')}",)
+    return f"`{names[0]}`" if has_option(TuneArguments, one) and not one.setting.positional else ""
 
 
 def _as_toml(one: Declared) -> str:

@@ -31,5 +31,5 @@ def write_live_report(path: Path) -> None:
             home=folder,
         )
         path.parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "ranktune", "report", "shop", "--home", name, "-o", str(path)]
+        command = [sys.executable, "-m", "ranktune", "show", "shop", "--home", name, "--page", str(path)]
         subprocess.run(command, check=True, capture_output=True)

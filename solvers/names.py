@@ -11,6 +11,10 @@ from ranktune.solvers.core.table import Entry, Table
 if TYPE_CHECKING:
     from ranktune.solvers.base.ranker import BaseRanker
     from ranktune.solvers.core.arrays import Json, JsonView
+    from ranktune.solvers.custom.ranker import CustomRanker
+
+SOLVER = "solver"
+"""Name of the parameter that chooses among solvers."""
 
 SOLVERS: Table[type[BaseRanker]] = Table(
     "solver",
@@ -69,6 +73,9 @@ They are of each family those that tend to win or to help in a blend, and a base
 ONE_COLUMN = "BestFeature"
 """The solver of one column, which is the floor that models are compared with and no part of a blend."""
 
+CUSTOM: Table[type[CustomRanker]] = Table("base", {"CustomRanker": Entry("custom.ranker")}, package="ranktune.solvers")
+"""The base of the solvers that users register."""
+
 PARTS: Table[object] = Table(
     "name",
     {
@@ -119,6 +126,29 @@ FORMER: Mapping[str, Former] = {
     )
 }
 """What solvers called their parameters in earlier versions: studies and model files of those have these names."""
+
+
+SAME_AS = {
+    "trees": ("n_estimators", "num_iterations", "num_boost_round", "iterations", "num_trees"),
+    "rounds": ("n_estimators", "num_iterations", "num_boost_round", "iterations"),
+    "learning_rate": ("eta", "shrinkage_rate"),
+    "leaves": ("num_leaves", "max_leaves", "max_leaf_nodes"),
+    "depth": ("max_depth",),
+    "min_documents": ("min_child_samples", "min_data_in_leaf", "min_samples_leaf"),
+    "min_weight": ("min_child_weight", "min_sum_hessian_in_leaf"),
+    "l2": ("reg_lambda", "lambda_l2", "l2_leaf_reg"),
+    "feature_share": ("colsample_bytree", "feature_fraction", "rsm"),
+    "row_share": ("subsample", "bagging_fraction"),
+    "query_share": ("subsample", "bagging_fraction"),
+    "bins": ("max_bin", "max_bins", "border_count"),
+    "loss": ("objective",),
+    "truncation": ("lambdarank_truncation_level",),
+    "patience": ("early_stopping_rounds", "early_stopping_round"),
+    "metric": ("eval_metric",),
+    "threads": ("n_jobs", "num_threads", "nthread", "thread_count"),
+    "random_state": ("seed", "random_seed"),
+}
+"""Parameters, and what LightGBM, XGBoost, CatBoost and scikit-learn call them."""
 
 
 def current_names(flat: JsonView) -> Json:

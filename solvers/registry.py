@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING
 
-from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, listed, nearest
 from ranktune.solvers.core.registrations import REGISTERED, Registration, find, with_declared_space
 from ranktune.solvers.core.table import is_path, named
+from ranktune.solvers.names import CUSTOM
 from ranktune.solvers.names import SOLVERS as SOLVERS
 from ranktune.solvers.names import STANDARD as STANDARD
+
+if TYPE_CHECKING:
+    from ranktune.solvers.base.ranker import BaseRanker
 
 NAMES = SOLVERS.names
 """Every solver there is, also where its library is not installed."""
@@ -51,9 +57,13 @@ def solver_class(name: str) -> type[BaseRanker]:
         here = next((ours for ours, theirs in ELSEWHERE.items() if str(name).lower() in theirs), None)
         hint = SOLVERS.hint(str(name), *REGISTERED.names) if here is None else f"Here it is called '{here}'."
         raise ParameterError(f"there is no solver '{name}'. {hint}")
-    from ranktune.solvers.custom.ranker import class_of  # with it come the tree libraries' solvers
+    return CUSTOM["CustomRanker"].of(registration)
 
-    return class_of(registration)
+
+@cache
+def averages(name: str) -> bool:
+    """Return whether the solver called name can average models of several seeds."""
+    return "seeds" in inspect.signature(solver_class(name)).parameters
 
 
 def custom_names() -> tuple[str, ...]:
@@ -74,9 +84,7 @@ def add_solver(registration: Registration) -> None:
     """
     if SOLVERS.spelling(registration.name) is not None:
         raise ParameterError(f"name={registration.name!r}: that is a solver of RankTune. Choose another name.")
-    from ranktune.solvers.custom.ranker import check
-
-    check(registration)
+    CUSTOM["CustomRanker"].check(registration)
     REGISTERED[registration.name] = registration
 
 

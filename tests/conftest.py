@@ -71,9 +71,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.hookimpl(tryfirst=True)  # before the items are selected by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as thorough those folders, and what is tested of every solver where the solver is not a standard one."""
-    others = set(SOLVERS.names) - set(STANDARD)
+    others, tests = set(SOLVERS.names) - set(STANDARD), ROOT / "tests"
+    inside = {item.path for item in items if item.path.is_relative_to(tests)}
+    folders = {path: path.relative_to(tests).parts[0] for path in inside}
     for item in items:
-        folder = item.path.relative_to(ROOT / "tests").parts[0] if item.path.is_relative_to(ROOT / "tests") else ""
+        folder = folders.get(item.path)
         solver = item.callspec.params.get("name") if hasattr(item, "callspec") else None
         if folder in THOROUGH or (folder == "contracts" and solver in others):
             item.add_marker(pytest.mark.thorough)
@@ -95,6 +97,14 @@ def as_important_as_others() -> Iterator[None]:
     """Let no command that is called in this process, such as that of the pages, make it less important for good."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "nice", lambda _: 0, raising=False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """Let nothing wait until the disk has it, which a power failure alone would show; faults are put in its place."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
         yield
 
 

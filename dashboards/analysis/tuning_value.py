@@ -11,7 +11,7 @@ from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Figure, Panel, Table, Trace
 from ranktune.dashboards.records.choice import tuning_gained
 from ranktune.dashboards.records.study import SplitData, StudyData
-from ranktune.dashboards.records.trial import best_so_far, changes
+from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.policy.policy import POLICY
 
@@ -49,6 +49,21 @@ def best_by_number(split: SplitData) -> Floats:
     """Return the best value among the first k trials, for k = 1, 2, ... up to the first that is missing."""
     missing = next((k for k, trial in enumerate(split.trials) if trial.number != k), len(split.trials))
     return best_so_far(split.trials[:missing])
+
+
+def best_so_far(trials: Sequence[Trial]) -> Floats:
+    """Return the highest full value up to each trial, (n,); NaN before the first of them."""
+    values = np.array([np.nan if trial.full_value is None else trial.full_value for trial in trials], dtype=np.float64)
+    return np.asarray(np.fmax.accumulate(values), dtype=np.float64) if len(values) else values
+
+
+def changes(best: Floats) -> list[int]:
+    """Return the places where the best so far changes, its first value, and the last place."""
+    known = np.flatnonzero(np.isfinite(best))
+    if len(known) == 0:
+        return []
+    changed = known[1:][best[known[1:]] != best[known[1:] - 1]]
+    return sorted({int(known[0]), *map(int, changed), int(known[-1])})
 
 
 def _best_default(split: SplitData, solvers: int) -> float | None:

@@ -6,6 +6,7 @@ from collections import Counter
 
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import listed
+from ranktune.solvers.metrics.presets import is_of_clicks
 from ranktune.tuner.selection.results import BASELINE, gain_sentence
 
 BLENDS = ("Blend", "TreeBlend", "LinearBlend")
@@ -122,3 +123,35 @@ def tuning_gained(result: JsonView) -> str:
     if tuning["gain"] < 0.0:
         return f"{text} Tuning did not help here: the interval holds 0, the defaults are as good; {delivered}."
     return text
+
+
+def clicks_and_judgments(result: JsonView) -> str:
+    """Return where clicks and judgments disagree, and what the click log has; "" without one."""
+    found = result.get("clicks")
+    if found is None:
+        return ""
+    own, beside, best, chosen = result["metric"], found["metric"], found["best"], result["best"]["solver"]
+    if not best:
+        text = f"No test query has clicks and judgments, so that {own} and {beside} are not compared."
+    elif found["beside"] is None:
+        text = f"On test {beside} would choose {chosen} too."
+    else:
+        clear = "" if found["beside_interval"][0] > 0.0 else ", which is not significant"
+        text = (
+            f"On test {beside} would choose {best}: {with_ends(found, 'beside')} {beside} against {chosen}{clear}, "
+            f"and {with_ends(found, 'own')} {own}."
+        )
+    metric = own if is_of_clicks(own) else beside
+    return f"{text} The choice followed {own}. {of_log(found['log'], metric)}"
+
+
+def of_log(log: JsonView, metric: str) -> str:
+    """Return how much of the data a click log has, and what does not count."""
+    clipped = log["clipped"][metric.partition("@")[0].partition(":")[0]]
+    unknown = log["unknown"]
+    left_out = f" {unknown:,} impressions at positions of unknown examination do not count." if unknown else ""
+    return (
+        f"The log has {log['searches_of_data']:,} searches of {log['queries_in_log']:,} of {log['queries']:,} queries; "
+        f"{log['never_shown']:,} of their {log['documents']:,} documents were never shown, and count as not clicked. "
+        f"{clipped:.1%} of the clicks have their weight clipped to {log['clip']:g}.{left_out}"
+    )

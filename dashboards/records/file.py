@@ -13,18 +13,18 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote
 
-from optuna.distributions import BaseDistribution, json_to_distribution
-
 from ranktune.dashboards.records.trial import Trial
-from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.storage.record import check_trial
-from ranktune.tuner.study.compatibility import DECLARED
+from ranktune.tuner.storage.attributes import check_trial
+from ranktune.tuner.study.settings import DECLARED
+
+if TYPE_CHECKING:
+    from ranktune.solvers.core.arrays import Json
+    from ranktune.solvers.core.space import Value
 
 FileState = tuple[int, int, int] | None
 
@@ -89,7 +89,7 @@ def trials_since(
     """
     params: dict[int, Json] = {}
     for trial, name, value, distribution in run(_PARAMS.format(since)):
-        params.setdefault(trial, {})[name] = _distribution(distribution).to_external_repr(value)
+        params.setdefault(trial, {})[name] = _value(distribution, value)
     attributes: dict[int, Json] = {}
     for trial, name, text in run(_ATTRIBUTES.format(since)):
         attributes.setdefault(trial, {})[name] = json.loads(text)
@@ -139,9 +139,13 @@ def _connected(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"file:{quote(str(path.resolve()))}?{mode}", uri=True, timeout=5, isolation_level=None)
 
 
-@lru_cache(maxsize=4096)
-def _distribution(text: str) -> BaseDistribution:
-    return json_to_distribution(text)
+def _value(distribution: str, stored: float) -> Value:
+    """Return a value as Optuna stores it, of a distribution as Optuna writes it: of a choice its place is stored."""
+    about = json.loads(distribution)
+    if about["name"] == "CategoricalDistribution":
+        value: Value = about["attributes"]["choices"][int(stored)]
+        return value
+    return int(stored) if about["name"].startswith("Int") else stored
 
 
 def _seconds(moment: str | datetime | None) -> float | None:

@@ -12,12 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from ranktune.dashboards.records.choice import with_ends
-from ranktune.dashboards.records.file import Reader, RecordReader
+from ranktune.dashboards.records.file import Reader
+from ranktune.dashboards.records.opening import reader_of, trials_of
 from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import RankTuneError, StudyError
-from ranktune.solvers.metrics.presets import is_of_clicks
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.selection.evidence import (
     EVIDENCE,
@@ -29,7 +28,6 @@ from ranktune.tuner.selection.evidence import (
 )
 from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.splits.sealing import check_sealed, is_written
-from ranktune.tuner.storage.locations import Locations, record_name
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import lost_trials
 from ranktune.tuner.study.home import StudyFolder
@@ -168,38 +166,6 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def clicks_and_judgments(result: JsonView) -> str:
-    """Return where clicks and judgments disagree, and what the click log has; "" without one."""
-    found = result.get("clicks")
-    if found is None:
-        return ""
-    own, beside, best, chosen = result["metric"], found["metric"], found["best"], result["best"]["solver"]
-    if not best:
-        text = f"No test query has clicks and judgments, so that {own} and {beside} are not compared."
-    elif found["beside"] is None:
-        text = f"On test {beside} would choose {chosen} too."
-    else:
-        clear = "" if found["beside_interval"][0] > 0.0 else ", which is not significant"
-        text = (
-            f"On test {beside} would choose {best}: {with_ends(found, 'beside')} {beside} against {chosen}{clear}, "
-            f"and {with_ends(found, 'own')} {own}."
-        )
-    metric = own if is_of_clicks(own) else beside
-    return f"{text} The choice followed {own}. {of_log(found['log'], metric)}"
-
-
-def of_log(log: JsonView, metric: str) -> str:
-    """Return how much of the data a click log has, and what does not count."""
-    clipped = log["clipped"][metric.partition("@")[0].partition(":")[0]]
-    unknown = log["unknown"]
-    left_out = f" {unknown:,} impressions at positions of unknown examination do not count." if unknown else ""
-    return (
-        f"The log has {log['searches_of_data']:,} searches of {log['queries_in_log']:,} of {log['queries']:,} queries; "
-        f"{log['never_shown']:,} of their {log['documents']:,} documents were never shown, and count as not clicked. "
-        f"{clipped:.1%} of the clicks have their weight clipped to {log['clip']:g}.{left_out}"
-    )
-
-
 def open_study(folder: Path, readers: dict[Path, Reader] | None = None) -> StudyData:
     """Return the study in folder as it is now. Raises StudyError where there is no readable study.
 
@@ -213,27 +179,6 @@ def open_study(folder: Path, readers: dict[Path, Reader] | None = None) -> Study
     damage: list[str] = []
     facts = _part(lambda _: home.facts(), folder, damage) or {}
     return StudyData(folder, study, splits, result, facts, " ".join(damage))
-
-
-def reader_of(home: StudyFolder, name: str) -> Reader:
-    """Return the reader of the record of a split, a file or a database."""
-    url = Locations.load(home.path).storage
-    if url is None:
-        return RecordReader(home.split(name) / "record.db", name)
-    from ranktune.dashboards.records.database import StoredReader  # SQLAlchemy takes a while to load
-
-    return StoredReader(url, record_name(home.path.name, name), name)
-
-
-def trials_of(home: StudyFolder, name: str, reader: Reader) -> list[Trial]:
-    """Return the finished trials of a split. Raises StudyError where the record is of other data."""
-    trials = reader.trials()
-    if reader.data and reader.data != home.digests()[name]:
-        raise StudyError(
-            f"the record of study '{home.path.name}' is another study's: the digest of its data differs. Restore it "
-            "from a backup."
-        )
-    return trials
 
 
 def _split(home: StudyFolder, name: str, readers: dict[Path, Reader]) -> SplitData:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-import numpy as np
+from ranktune.solvers.names import SOLVER, current_names
+from ranktune.tuner.storage import attributes as keys
 
-from ranktune.solvers.core.arrays import Floats, JsonView
-from ranktune.solvers.core.space import Value
-from ranktune.solvers.names import current_names
-from ranktune.tuner.samplers.space import SOLVER
-from ranktune.tuner.storage import record as keys
+if TYPE_CHECKING:
+    from ranktune.solvers.core.arrays import JsonView
+    from ranktune.solvers.core.space import Value
 
 _PART = re.compile(r"(\d+) of (\d+)$")
 
@@ -87,9 +87,7 @@ class Trial:
             error_of_mean=_root(attributes.get(keys.VARIANCE)),
             means=dict(attributes.get(keys.MEANS, {})),
             seconds=float(attributes.get(keys.SECONDS, 0.0)),
-            nonzeros=attributes.get(keys.NONZEROS),
-            microseconds=attributes.get(keys.MICROSECONDS),
-            bytes=attributes.get(keys.BYTES),
+            **{name: attributes.get(name) for name in (keys.NONZEROS, keys.MICROSECONDS, keys.BYTES, keys.COST)},
             begun=begun,
             ended=ended,
             worker=str(attributes.get(keys.WORKER, "")),
@@ -103,7 +101,6 @@ class Trial:
             path=_levelled(path, params.get(path_parameter), value),
             learning_curve=tuple((float(n), float(v)) for n, v in attributes.get(keys.LEARNING_CURVE, ())),
             split=split,
-            cost=attributes.get(keys.COST),
         )
 
     @property
@@ -150,7 +147,7 @@ def _levelled(
 
 
 def _root(variance: float | None) -> float | None:
-    return float(np.sqrt(variance)) if variance is not None and variance >= 0.0 else None
+    return math.sqrt(variance) if variance is not None and variance >= 0.0 else None
 
 
 @dataclass(frozen=True)
@@ -183,18 +180,3 @@ def best_of(trials: Iterable[Trial]) -> Trial | None:
     """Return the best of the trials that were evaluated in full, the first of equals; None where there is none."""
     known = [(trial.full_value, trial) for trial in trials if trial.full_value is not None]
     return max(known, key=lambda scored: scored[0])[1] if known else None
-
-
-def best_so_far(trials: Sequence[Trial]) -> Floats:
-    """Return the highest full value up to each trial, (n,); NaN before the first of them."""
-    values = np.array([np.nan if trial.full_value is None else trial.full_value for trial in trials], dtype=np.float64)
-    return np.asarray(np.fmax.accumulate(values), dtype=np.float64) if len(values) else values
-
-
-def changes(best: Floats) -> list[int]:
-    """Return the places where the best so far changes, its first value, and the last place."""
-    known = np.flatnonzero(np.isfinite(best))
-    if len(known) == 0:
-        return []
-    changed = known[1:][best[known[1:]] != best[known[1:] - 1]]
-    return sorted({int(known[0]), *map(int, changed), int(known[-1])})

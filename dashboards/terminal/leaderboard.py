@@ -13,6 +13,7 @@ from rich.text import Text
 from ranktune.dashboards.records.choice import (
     chosen_because,
     chosen_name,
+    clicks_and_judgments,
     feature_alone,
     gain,
     outside,
@@ -20,7 +21,6 @@ from ranktune.dashboards.records.choice import (
     tuning_gained,
     with_ends,
 )
-from ranktune.dashboards.records.study import clicks_and_judgments
 from ranktune.dashboards.terminal.tables import FittedTable, four_digits, table, titled
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import listed

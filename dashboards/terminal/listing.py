@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranktune.dashboards.records.opening import reader_of, trials_of
+from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.terminal.tables import FittedTable, four_digits
 from ranktune.solvers.core.errors import RankTuneError
+from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.splits.proof import Damaged
-from ranktune.tuner.splits.sealing import check_sealed
 from ranktune.tuner.study.events import lost_trials
 from ranktune.tuner.study.home import StudyFolder, all_folders
 from ranktune.tuner.study.labels import read_labels
 
 if TYPE_CHECKING:  # it loads NumPy, which a list does not need
     from ranktune.solvers.core.arrays import Json, JsonView
-
-_SHOWN = {"data", "metric", "trials", "stopped", "failures", "best", "estimate"}
-"""What a line needs of a result."""
 
 
 def listing(home: Path) -> list[Json]:
@@ -51,7 +49,7 @@ def _labels(folder: StudyFolder) -> Json:
 
 
 def _finished(folder: StudyFolder) -> Json:
-    result = _result(folder.result)
+    result = load_result(folder.result)
     best = result["best"]
     value = next((best[name] for name in ("vali", "again") if best.get(name) is not None), result["estimate"])
     return {
@@ -68,29 +66,14 @@ def _finished(folder: StudyFolder) -> Json:
     }
 
 
-def _result(path: Path) -> Json:
-    """Return the JSON of a finished study: of an older one, or where it cannot be read, what `load_result` makes."""
-    with suppress(OSError, ValueError, RecursionError, RankTuneError):
-        check_sealed(path)
-        result = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(result, dict) and result.keys() >= _SHOWN:
-            return result
-    from ranktune.tuner.selection.results import load_result  # loads NumPy
-
-    return load_result(path)
-
-
 def state(path: Path) -> Json:
     """Return the progress of a study without a result: finished trials, how they ended, and the best by validation.
 
     It is "running", or "interrupted" if no process runs it. trials, the number to run, is None where it is not known.
     Only trials that were evaluated in full can be the best. damage says what the record lacks.
     """
-    from ranktune.dashboards.records.study import reader_of, trials_of
-    from ranktune.dashboards.records.trial import best_of, counts
-
     folder = StudyFolder(path)
-    study = folder.study()
+    study = folder.settings()
     by_split = {name: trials_of(folder, name, reader_of(folder, name)) for name in folder.split_names()}
     trials = [trial for of_split in by_split.values() for trial in of_split]
     lost = [lost_trials(path, name, (trial.number for trial in of_split)) for name, of_split in by_split.items()]

@@ -8,12 +8,11 @@ from itertools import combinations
 import numpy as np
 
 from ranktune.dashboards.analysis.paired_studies import PairedRows, paired_rows
-from ranktune.dashboards.analysis.tuning_value import best_by_number, best_so_far_figure, mean_of_splits
+from ranktune.dashboards.analysis.tuning_value import best_by_number, best_so_far_figure, changes, mean_of_splits
 from ranktune.dashboards.analysis.verdict import verdict
 from ranktune.dashboards.figures.panels import Cell, Panel, Table, joined
 from ranktune.dashboards.figures.plotly import distinct
 from ranktune.dashboards.records.study import StudyData
-from ranktune.dashboards.records.trial import changes
 from ranktune.dashboards.views.overview import leaderboard_figure, leaderboard_table, sentences, setting
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.statistics.comparisons import compare_splits, pairwise

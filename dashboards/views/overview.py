@@ -9,9 +9,16 @@ from ranktune.dashboards.analysis import tuning_value
 from ranktune.dashboards.analysis.verdict import interval, verdict
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace, joined
-from ranktune.dashboards.records.choice import chosen_because, chosen_name, feature_alone, gain, rivals
+from ranktune.dashboards.records.choice import (
+    chosen_because,
+    chosen_name,
+    clicks_and_judgments,
+    feature_alone,
+    gain,
+    rivals,
+)
 from ranktune.dashboards.records.frames import leaderboard_columns
-from ranktune.dashboards.records.study import StudyData, clicks_and_judgments, duration
+from ranktune.dashboards.records.study import StudyData, duration
 from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.terminal.leaderboard import marks
 from ranktune.dashboards.views import delivered

@@ -138,7 +138,7 @@ def _why_no_importance(solver: SolverTrials) -> str:
 
 def left_out(data: StudyData) -> str:
     """Return where the importance is, for a study that is shown in brief."""
-    return f"It takes seconds to measure: `ranktune report {data.name}` writes a report that has it." * data.brief
+    return f"It takes seconds to measure: `ranktune show {data.name} --page FILE` has it." * data.brief
 
 
 def _too_few(solver: SolverTrials, needed: int) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ranktune.dashboards.analysis import early_stopped
+from ranktune.dashboards.analysis.tuning_value import best_so_far, changes
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace, joined
 from ranktune.dashboards.records.study import SplitData, StudyData, duration
-from ranktune.dashboards.records.trial import Trial, best_so_far, changes, counts
+from ranktune.dashboards.records.trial import Trial, counts
 
 RECENT_TRIALS = 50
 """Trials from which the time left is estimated."""

@@ -77,7 +77,7 @@ class Guard:
             return PlainTextResponse("This address is too long.", 414)
         if not self._is_host(request.headers.get("host", "")):
             return PlainTextResponse(
-                "This server has other names: use the address that `ranktune dashboard` printed.", 421
+                "This server has other names: use the address that `ranktune show --live` printed.", 421
             )
         if request.method not in ("GET", "HEAD"):
             return PlainTextResponse("Pages are read only.", 405, {"allow": "GET, HEAD"})
@@ -100,7 +100,7 @@ class Guard:
         known = (headers.get("authorization", "").removeprefix("Bearer "), request.cookies.get(COOKIE, ""))
         if self.token is not None and not any(map(self._is_token, known)):
             return PlainTextResponse(
-                "This page needs its token: open the address that `ranktune dashboard` printed.", 401
+                "This page needs its token: open the address that `ranktune show --live` printed.", 401
             )
         if len(self.running) >= MAX_RUNNING:
             return PlainTextResponse("Too many requests are running.", 503)

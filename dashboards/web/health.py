@@ -17,8 +17,8 @@ ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def check(command: Sequence[str]) -> int:
-    """Return 0 if the command, with its arguments, is healthy, and 1 if it is a dashboard that does not answer."""
-    if "dashboard" not in command:
+    """Return 0 if the command, with its arguments, is healthy, and 1 if it serves pages and does not answer."""
+    if "--live" not in command:
         return 0
     host, port = _given(command, "--host", "127.0.0.1"), int(_given(command, "--port", "8765"))
     connection = HTTPConnection(ANYWHERE.get(host, host), port, timeout=SECONDS)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from ranktune.solvers.abilities import MONOTONE, VERBS
 from ranktune.solvers.base.ranker import BaseRanker
-from ranktune.solvers.base.training_data import MONOTONE, VERBS
 from ranktune.solvers.blocks.blocked import (
     BlockedQueries,
     BlockWorkers,

@@ -22,28 +22,7 @@ from ranktune.solvers.core.declared import Former
 from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.values import Weights
-
-SAME_AS = {
-    "trees": ("n_estimators", "num_iterations", "num_boost_round", "iterations", "num_trees"),
-    "rounds": ("n_estimators", "num_iterations", "num_boost_round", "iterations"),
-    "learning_rate": ("eta", "shrinkage_rate"),
-    "leaves": ("num_leaves", "max_leaves", "max_leaf_nodes"),
-    "depth": ("max_depth",),
-    "min_documents": ("min_child_samples", "min_data_in_leaf", "min_samples_leaf"),
-    "min_weight": ("min_child_weight", "min_sum_hessian_in_leaf"),
-    "l2": ("reg_lambda", "lambda_l2", "l2_leaf_reg"),
-    "feature_share": ("colsample_bytree", "feature_fraction", "rsm"),
-    "row_share": ("subsample", "bagging_fraction"),
-    "query_share": ("subsample", "bagging_fraction"),
-    "bins": ("max_bin", "max_bins", "border_count"),
-    "loss": ("objective",),
-    "truncation": ("lambdarank_truncation_level",),
-    "patience": ("early_stopping_rounds", "early_stopping_round"),
-    "metric": ("eval_metric",),
-    "threads": ("n_jobs", "num_threads", "nthread", "thread_count"),
-    "random_state": ("seed", "random_seed"),
-}
-"""Parameters, and what LightGBM, XGBoost, CatBoost and scikit-learn call them."""
+from ranktune.solvers.names import SAME_AS
 
 
 class _OfInit:

@@ -8,6 +8,7 @@ from typing import ClassVar, Self, Unpack
 import numpy as np
 from scipy import sparse
 
+from ranktune.solvers.abilities import LINEAR, LIST
 from ranktune.solvers.base.ranker import BaseRanker, Step
 from ranktune.solvers.core.arrays import Floats, Ids, Ints, Mask, Sizes
 from ranktune.solvers.core.space import Value
@@ -15,7 +16,7 @@ from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import list_scores, over, powers_of, query_factors
-from ranktune.solvers.models.base import LINEAR, LIST, Model, Origin
+from ranktune.solvers.models.base import Model, Origin
 from ranktune.solvers.models.linear import LinearModel
 
 SHARE_LEFT_OUT = 4

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self, Unpack
 
 from numpy.typing import ArrayLike
 
+from ranktune.solvers.abilities import CUSTOM
 from ranktune.solvers.base.training_data import About, QueryEstimator, check_sizes
 from ranktune.solvers.blocks.blocked import BlockedQueries
 from ranktune.solvers.core.arrays import Floats, Ids, Sizes, python_value
@@ -18,7 +19,7 @@ from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.monotone import Monotone, named_signs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.values import Weights
-from ranktune.solvers.models.base import CUSTOM, Model, Origin
+from ranktune.solvers.models.base import Model, Origin
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,9 @@ class BaseRanker(QueryEstimator):
         Whether fit uses vali.
     online : bool
         Whether the solver learns query by query, whatever its parameters.
+    grows : bool
+        Whether validation queries stop a fit that adds rounds, which can go on from where it was cut. Such a solver has
+        a parameter patience: rounds without improvement before it stops.
     path_parameter : str or None
         The parameter of the space for many values of which fit_path gives models at little more than the cost of one.
         If it is not a number of steps, the subclass overrides _steps_on_path.
@@ -81,6 +85,8 @@ class BaseRanker(QueryEstimator):
     space: ClassVar[tuple[Parameter, ...]] = ()
     validated: ClassVar[bool] = False
     online: ClassVar[bool] = False
+    grows: ClassVar[bool] = False
+    patience: int
     path_parameter: ClassVar[str | None] = None
     path_increasing: ClassVar[bool] = True
     path_expensive: ClassVar[bool] = False

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
+from ranktune.solvers.abilities import DOCUMENT_WEIGHTS, MONOTONE, QUERY_WEIGHTS, VERBS
 from ranktune.solvers.base.estimator import Estimator
 from ranktune.solvers.core.arrays import Floats, Ids, Ints, Sizes
 from ranktune.solvers.core.errors import DataError, ParameterError
@@ -18,15 +19,6 @@ from ranktune.solvers.data.monotone import Monotone
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import LARGE
 from ranktune.solvers.data.values import Weights
-
-QUERY_WEIGHTS, DOCUMENT_WEIGHTS, MONOTONE, POSITIONS = "query_weights", "document_weights", "monotone", "positions"
-"""What a solver may or may not be able to use of the data, by the names of the arguments of fit."""
-VERBS: Mapping[str, str] = {
-    QUERY_WEIGHTS: "weigh queries",
-    DOCUMENT_WEIGHTS: "weigh documents",
-    MONOTONE: "keep monotone constraints",
-}
-"""What must not be ignored; positions are, by solvers that have no use for them."""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def _objects(client: Any, bucket: str, prefix: str) -> Iterator[tuple[str, str, 
             if name != Path(name).name:
                 raise DataError(
                     f"s3://{bucket}/{prefix} holds {name[:80]!r}, which is no file of a stored data set: give the "
-                    "prefix of one, which `ranktune convert` made."
+                    "prefix of one, which ranktune.convert made."
                 )
             yield name, str(entry["ETag"]), int(entry["Size"])
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Self, Unpack
 
 import numpy as np
 
+from ranktune.solvers.abilities import LINEAR, TREES, WITHIN
 from ranktune.solvers.base.path_parameter import PathParameter
 from ranktune.solvers.base.ranker import UNNAMED, BaseRanker, Step
 from ranktune.solvers.boosting.early_stopping import Patience, held_out_numbers, queries_with_pairs
@@ -31,7 +32,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.linear.pointwise import RidgeRanker
 from ranktune.solvers.metrics.metrics import chosen_metric, parse_metric
-from ranktune.solvers.models.base import LINEAR, TREES, WITHIN, Model, Origin
+from ranktune.solvers.models.base import Model, Origin
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import Trees, joined
@@ -241,6 +242,7 @@ class BoostedRanker(GrownRanker):
 
     space_order: ClassVar[tuple[str, ...]] = ("trees", "learning_rate")
     validated: ClassVar[bool] = True
+    grows: ClassVar[bool] = True
     # Held-out queries determine the number of rounds, of which trees is only the bound.
     path_parameter: ClassVar[Any] = PathParameter("trees", lambda ranker: "trees" if ranker.validation == 0 else None)
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from ranktune.solvers.base.training_data import DOCUMENT_WEIGHTS
+from ranktune.solvers.abilities import DOCUMENT_WEIGHTS
 from ranktune.solvers.boosting.base import BoostedRanker, pair_scale
 from ranktune.solvers.boosting.growth import TrainingData
 from ranktune.solvers.boosting.limits import (

@@ -12,6 +12,7 @@ Declaring a kernel does not import numba: the process of the command line, which
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -93,6 +94,20 @@ def instruction(code: Callable[..., object]) -> Callable[[Callable[P, R]], Calla
         return cast(Callable[P, R], Instruction(cast(FunctionType, function), code))
 
     return declared
+
+
+SMALL = 1 << 22
+"""Numbers, or bytes of text, that Python handles in less time than numba takes to load."""
+
+
+def is_worth_loading(size: int) -> bool:
+    """Return whether kernels are to handle so many numbers: all of them once numba is loaded."""
+    return size > SMALL or "numba" in sys.modules
+
+
+def as_written(kernel: Callable[P, R]) -> Callable[P, R]:
+    """Return the Python function of a kernel, which takes arrays in place of numbers where it is so written."""
+    return cast(Callable[P, R], cast(Kernel, kernel).function)
 
 
 def warn_of_cache() -> None:

@@ -61,7 +61,7 @@ def check_room(what: str, size: int) -> None:
     bound = "" if _limit is None else f" of the {format_size(_limit)} that memory allows"
     raise DataError(
         f"{what} takes about {format_size(size)} of memory, and {format_size(free)}{bound} are free. Convert the data "
-        "first, which takes little memory (`ranktune convert`), or give fewer rows or columns, or more memory."
+        "first, which takes little memory (ranktune.convert), or give fewer rows or columns, or more memory."
     )
 
 

@@ -19,9 +19,6 @@ Value: TypeAlias = float | int | str | bool | None
 Params: TypeAlias = Mapping[str, Value]
 """Values of parameters by name."""
 
-SOLVER = "solver"
-"""Name of the parameter that chooses among solvers."""
-
 OF_CONSTRUCTOR: Any = inspect.Parameter.empty
 """The default of a parameter that a solver declares: with_defaults replaces it by that of the solver's constructor."""
 

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ranktune.solvers import abilities
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.solvers.data.missing import features_with_missing
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models import base as models
-from ranktune.solvers.models.base import CUSTOM, TREES, Model, Origin
+from ranktune.solvers.models.base import Model, Origin
 from ranktune.solvers.models.custom import Estimator, estimator_scores, takes_frame
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.other_libraries.lightgbm import trees_of as trees_of_lightgbm
@@ -55,7 +55,7 @@ def is_convertible(estimator: Estimator) -> bool:
 def part_of(estimator: Estimator) -> str:
     """Return the kind of model that an estimator of that kind is likely to become."""
     convert = _conversion(estimator)
-    return CUSTOM if convert is None else models.LINEAR if convert is _of_linear else TREES
+    return abilities.CUSTOM if convert is None else abilities.LINEAR if convert is _of_linear else abilities.TREES
 
 
 def converted(estimator: Estimator, sample: Queries, origin: Origin) -> Model | None:

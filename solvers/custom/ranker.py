@@ -28,6 +28,43 @@ class CustomRanker(BaseRanker):
     takes_missing: ClassVar[bool] = True
     registration: ClassVar[Registration]
 
+    @staticmethod
+    def of(registration: Registration) -> type[BaseRanker]:
+        """Return the class of a registered solver, named after it."""
+        make = registration.make
+        if isinstance(make, type) and issubclass(make, BaseRanker):
+            same = make.__name__ == registration.name and tuple(make.space) == registration.space
+            return make if same else type(registration.name, (make,), {"space": registration.space})
+        about = getattr(make, "__doc__", None) if isinstance(make, type) or callable(make) else type(make).__doc__
+        body = {
+            "space": registration.space,
+            "registration": registration,
+            "takes_monotone": bool(getattr(make, "takes_monotone", False)),
+            "__doc__": about or registration.name,
+        }
+        return type(registration.name, (CustomRanker,), body)
+
+    @staticmethod
+    def check(registration: Registration) -> None:
+        """Raise ParameterError where a solver makes no estimator, or its models cannot be saved."""
+        solver = CustomRanker.of(registration)
+        if not issubclass(solver, CustomRanker):
+            return
+        try:
+            estimator = made(registration, defaults(registration.space), 0)
+        except RankTuneError as error:
+            raise ParameterError(f"{error} It was made with the defaults of its space.") from error.__cause__
+        saved = persistence(registration) is not None and (registration.save or hasattr(estimator, "save"))
+        if not saved and not is_convertible(estimator):
+            raise ParameterError(
+                f"the models of '{registration.name}' could not be delivered: a {type(estimator).__name__} has no way "
+                "to a file that RankTune knows. Give save=, a function(estimator, path), and load=, a function(path), "
+                "or the class a method save(path) and a class method load(path); for estimators of scikit-learn "
+                "save='skops' does."
+            )
+        if registration.save == "skops":
+            rule_of(registration)
+
     def __init__(self, **parameters: Any) -> None:
         self._parameters: dict[str, Any] = {"random_state": None}
         self.set_params(**parameters)
@@ -91,39 +128,3 @@ class CustomRanker(BaseRanker):
 
 SAMPLE = 20
 """Queries by which a converted model is compared with its estimator."""
-
-
-def class_of(registration: Registration) -> type[BaseRanker]:
-    """Return the class of a registered solver, named after it."""
-    make = registration.make
-    if isinstance(make, type) and issubclass(make, BaseRanker):
-        same = make.__name__ == registration.name and tuple(make.space) == registration.space
-        return make if same else type(registration.name, (make,), {"space": registration.space})
-    about = getattr(make, "__doc__", None) if isinstance(make, type) or callable(make) else type(make).__doc__
-    body = {
-        "space": registration.space,
-        "registration": registration,
-        "takes_monotone": bool(getattr(make, "takes_monotone", False)),
-        "__doc__": about or registration.name,
-    }
-    return type(registration.name, (CustomRanker,), body)
-
-
-def check(registration: Registration) -> None:
-    """Raise ParameterError where a solver cannot be used: it makes no estimator, or its models cannot be saved."""
-    solver = class_of(registration)
-    if not issubclass(solver, CustomRanker):
-        return
-    try:
-        estimator = made(registration, defaults(registration.space), 0)
-    except RankTuneError as error:
-        raise ParameterError(f"{error} It was made with the defaults of its space.") from error.__cause__
-    saved = persistence(registration) is not None and (registration.save or hasattr(estimator, "save"))
-    if not saved and not is_convertible(estimator):
-        raise ParameterError(
-            f"the models of '{registration.name}' could not be delivered: a {type(estimator).__name__} has no way to a "
-            "file that RankTune knows. Give save=, a function(estimator, path), and load=, a function(path), or the "
-            "class a method save(path) and a class method load(path); for estimators of scikit-learn save='skops' does."
-        )
-    if registration.save == "skops":
-        rule_of(registration)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Codes, Floats, Ints, Mask, as_floats
 from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 
 MAX_TABLE_GRADES = 7
@@ -163,3 +164,15 @@ def sort_with_order(scores: Floats, order: Codes, ranked: Floats, bucket: Codes,
                 p -= gap
             ranked[p], order[p] = key, document
         gap = 1 if gap == 2 else gap * 5 // 11
+
+
+def check_learnable(queries: Queries, what: str) -> None:
+    """Raise DataError where no query has documents of different grades."""
+    if not queries.has_pairs:
+        lowest, highest = queries.grades.min(), queries.grades.max()
+        few = "one document only" if queries.lengths.max() == 1 else "documents of one grade only"
+        detail = f"all grades are {lowest:g}" if lowest == highest else f"each query has {few}"
+        raise DataError(
+            f"there is nothing to learn from {what}: {detail}. "
+            "A ranker needs queries that have documents of different grades; check grades and query ids."
+        )

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from ranktune.solvers.core.arrays import Features, Floats, Indices, Ints, Matrix
-from ranktune.solvers.core.compiled import compiled, instruction
+from ranktune.solvers.core.compiled import as_written, compiled, instruction, is_worth_loading
 
 if TYPE_CHECKING:
     from llvmlite import ir
@@ -42,6 +42,10 @@ LANES = 8
 def scores(features: Features, weights: Floats) -> Floats:
     """Return X w, (n_documents,), accumulated in float64 whatever the features are. Cost: one pass over X."""
     result = np.empty(features.shape[0])
+    if isinstance(features, np.ndarray) and not is_worth_loading(features.size):
+        with np.errstate(all="ignore"):
+            result[:] = as_written(row_product)(features, slice(None), weights)
+        return result
     times, _ = block(features, 0, len(result))
     times(weights, result)
     return result
@@ -190,8 +194,8 @@ def blocks(starts: Ints, rows: int) -> list[tuple[int, int]]:
 
 
 @compiled
-def row_product(X: Matrix, i: int, w: Floats) -> float:
-    """Return the sum over all columns j of X[i, j] * w[j]; both C-contiguous."""
+def row_product(X: Matrix, i: int | slice, w: Floats) -> float:
+    """Return the sum over all columns j of X[i, j] * w[j]; both C-contiguous. As written, i may be several rows."""
     total = _partial_sums(X, i, w)
     for j in range(X.shape[1] // LANES * LANES, X.shape[1]):
         total += X[i, j] * w[j]
@@ -206,20 +210,20 @@ def _code(typing_context: object, X: Any, i: Any, w: Any) -> object:
 
 
 @instruction(_code)
-def _partial_sums(X: Matrix, i: int, w: Floats) -> float:
+def _partial_sums(X: Matrix, i: int | slice, w: Floats) -> float:
     """Return the sum over the first n_features // 8 * 8 columns, as the LLVM code adds it up."""
     by_32, by_8 = X.shape[1] // 32 * 32, X.shape[1] // LANES * LANES
     sums = [0.0] * 32
     for j in range(by_32):
-        sums[j % 32] += float(X[i, j]) * w[j]
+        sums[j % 32] = sums[j % 32] + np.float64(X[i, j]) * w[j]
     for j in range(by_32, by_8):
-        sums[j % LANES] += float(X[i, j]) * w[j]
+        sums[j % LANES] = sums[j % LANES] + np.float64(X[i, j]) * w[j]
     a, b, c, d = (sums[start : start + LANES] for start in range(0, 32, LANES))
     terms = [(a[lane] + b[lane]) + (c[lane] + d[lane]) for lane in range(LANES)]
     while len(terms) > 1:
         half = len(terms) // 2
         terms = [terms[lane] + terms[lane + half] for lane in range(half)]
-    return float(terms[0])
+    return terms[0]
 
 
 def _emit(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:

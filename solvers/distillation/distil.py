@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ranktune.solvers.abilities import CUSTOM, LINEAR, LIST, TREES, WITHIN
 from ranktune.solvers.boosting.lightgbm.regression import GBDTRanker
 from ranktune.solvers.boosting.limits import whole
 from ranktune.solvers.core.arrays import Features, Floats, dense
@@ -23,7 +24,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.distillation.staircases import staircase
 from ranktune.solvers.linear.pointwise import RidgeRanker
-from ranktune.solvers.models.base import CUSTOM, LINEAR, LIST, TREES, WITHIN, Model, Origin
+from ranktune.solvers.models.base import Model, Origin
 from ranktune.solvers.models.blend import BlendModel, blended, parts_of
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel

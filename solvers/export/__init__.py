@@ -1,5 +1,6 @@
 """Models in the formats of the systems that serve them."""
 
-from ranktune.solvers.export.formats import FORMATS, export
+from ranktune.solvers.export.exporting import export
+from ranktune.solvers.formats import FORMATS
 
 __all__ = ["FORMATS", "export"]

@@ -126,7 +126,7 @@ def warn_of_absent(source: Source, version: str | None, absent: str, *, defined:
         text = (
             f"{engine} sends a feature that a document lacks right in all splits, and the model does not for "
             f"{listed(names)}. {use}, or give these features a value in every document, as the definitions of "
-            "`ranktune ship` do where no training document lacked them."
+            "`ranktune export --replay` do where no training document lacked them."
         )
     else:
         what = "a feature that a document lacks is 0" if absent == ZERO else "the score of a text is 0 without a match"

@@ -22,15 +22,15 @@ LEGAL = "[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 FIELDS = 1000
-"""The most input fields of JPMML-Evaluator."""
+"""The most input fields of JPMML-Evaluator as it comes (jpmml-evaluator issue 44)."""
 
 
 def pmml(source: Source) -> str:
     """Return a document with one regression table, or with a segment for each tree and, in a blend, for the table."""
     if len(source.names) > FIELDS:
         warnings.warn(
-            f"the model has {len(source.names)} features, and JPMML-Evaluator loads at most {FIELDS} fields: use "
-            "another evaluator of PMML, or train with fewer features.",
+            f"the model has {len(source.names)} features, and JPMML-Evaluator loads at most {FIELDS} unless "
+            "ModelEvaluatorBuilder.checkSchema is overridden: do that, or use PMML4S.",
             RankTuneWarning,
             stacklevel=3,
         )

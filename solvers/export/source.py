@@ -15,9 +15,10 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ranktune.solvers.abilities import LINEAR, TREES, WITHIN
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.models.base import LINEAR, TREES, WITHIN, Model
+from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
@@ -43,7 +44,7 @@ Singles: TypeAlias = NDArray[np.float32]
 class Source:
     """A model as writers see it; its score is the sum of weighted features and trees, of which it has at least one.
 
-    format    the target, a name of ranktune.solvers.export.formats.FORMATS
+    format    the target, a name of ranktune.solvers.formats.FORMATS
     name      the name of the model in the target system
     store     Solr's feature store
     columns   (n_used,) the columns that influence a score, ascending; at least one, since formats require it

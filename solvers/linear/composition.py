@@ -18,9 +18,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ranktune.solvers.abilities import QUERY_WEIGHTS
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.base.training_data import QUERY_WEIGHTS
 from ranktune.solvers.blocks.blocked import BlockedQueries, Data, better_divided, factors_of
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_choice

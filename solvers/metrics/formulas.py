@@ -173,6 +173,21 @@ def _recall(metric: Metric, sums: Floats, judgements: Judgements) -> tuple[Float
     return np.minimum(_ratio(sums, relevant), 1.0), relevant == 0
 
 
+@ranking("r-precision")
+def _r_precision(metric: Metric, scores: Floats, judgements: Judgements) -> tuple[Floats, Mask]:
+    lowest, pool = float(metric.relevant or 1), judgements.pool
+    order, average = _ranked(metric, scores, judgements, WHOLE)
+    ranked, found = scores[order], judgements.relevance(lowest)[order]
+    query = np.repeat(np.arange(len(pool.lengths)), judgements.lengths)
+    if average:  # each of tied documents has the mean of all
+        block = np.cumsum(np.append(False, (ranked[1:] != ranked[:-1]) | (query[1:] != query[:-1])))
+        found = (np.bincount(block, found) / np.bincount(block))[block]
+    first = judgements.starts[:-1]
+    ends = first + np.add.reduceat(pool.grades >= lowest, pool.starts[:-1], dtype=np.int64)
+    relevant, counted = pool.relevant(lowest), np.arange(len(found)) < ends[query]
+    return np.minimum(_ratio(np.add.reduceat(found * counted, first), relevant), 1.0), relevant == 0
+
+
 def _winner_terms(metric: Metric, judgements: Judgements) -> Terms:
     return Terms(judgements.top(), np.ones(1))
 

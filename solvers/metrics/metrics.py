@@ -64,8 +64,8 @@ class Metric:
     Parameters
     ----------
     name : str
-        "ndcg", "dcg", "mean-ndcg", "map", "mrr", "err", "rbp", "precision", "recall", "wta", "pairwise", "kendall",
-        "auc" or "domination"; of a click log "ips", "snips" or "dr".
+        "ndcg", "dcg", "mean-ndcg", "map", "mrr", "err", "rbp", "precision", "recall", "r-precision", "wta", "pairwise",
+        "kendall", "auc" or "domination"; of a click log "ips", "snips" or "dr".
     at : int or None, default=None
         The cutoff k: only the first k ranks count.
     preset : str or None, default=None
@@ -227,7 +227,7 @@ def parse_metric(text: str | Metric) -> Metric:
     text : str or Metric
         NAME[@K][:[CONVENTION][,OPTION=VALUE]...], such as "ndcg@10" or "map@5:lightgbm,empty=skip", in any case;
         also "p@10", "rr" or "ap" for precision, mrr and map. trec_eval's names, such as "P_10", "ndcg_cut_10" and
-        "recip_rank", have its conventions. A Metric is returned as it is.
+        "Rprec", have its conventions. A Metric is returned as it is.
 
     Returns
     -------

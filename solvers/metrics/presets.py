@@ -5,7 +5,7 @@ What papers and other tools call them:
 p, prec, r, rr, ap               precision, recall, mrr, map
 P_10, P.10, recall_10,           trec_eval's names mean what trec_eval computes: P_10 is precision@10:trec_eval,
 ndcg_cut_10, map_cut_10,         recip_rank is mrr:trec_eval
-recip_rank
+recip_rank, Rprec
 
 Options, each with its values, the default first:
 
@@ -40,7 +40,14 @@ if TYPE_CHECKING:
     from ranktune.solvers.metrics.custom import CustomMetric
 
 ALIASES = {"p": "precision", "prec": "precision", "r": "recall", "rr": "mrr", "ap": "map"}
-TREC_EVAL = {"p": "precision", "recall": "recall", "ndcg_cut": "ndcg", "map_cut": "map", "recip_rank": "mrr"}
+TREC_EVAL = {
+    "p": "precision",
+    "recall": "recall",
+    "ndcg_cut": "ndcg",
+    "map_cut": "map",
+    "recip_rank": "mrr",
+    "rprec": "r-precision",
+}
 CLICK_METRICS = ("ips", "snips", "dr")
 """The measures of a click log, not of grades."""
 CLICK_COLUMNS = (*CLICK_METRICS, "examination", "share")
@@ -50,7 +57,7 @@ documents of a query, its searches in the log relative to their mean, NaN where 
 ERROR_RATES = {"domination-error": "domination", "all-pairs-error": "pairwise", "pairwise-error": "pairwise"}
 """Error rates, and the metrics that are 1 minus them."""
 
-_NAME_OF_TREC_EVAL = re.compile(r"(recip_rank)(?:@([0-9]+))?|(p|recall|ndcg_cut|map_cut)[_.]([0-9]+)")
+_NAME_OF_TREC_EVAL = re.compile(r"(recip_rank|rprec)(?:@([0-9]+))?|(p|recall|ndcg_cut|map_cut)[_.]([0-9]+)")
 _WITH_NUMBER = re.compile(r"(.*?)[-.]?([0-9]+)")
 
 
@@ -77,6 +84,11 @@ def read_name(written: str) -> Name:
         return Name(TREC_EVAL[match[1] or match[3]], match[2] or match[4], "trec_eval")
     name, has_cutoff, cutoff = written.partition("@")
     name = name.replace("_", "-")
+    if name == "bpref":
+        raise ParameterError(
+            "bpref leaves out the documents that are not judged, and here these have grade 0, as in the other "
+            "measures of trec_eval. Write 'Rprec' or 'map:trec_eval', or have trec_eval compute it."
+        )
     if name in ERROR_RATES:
         rate = ERROR_RATES[name]
         raise ParameterError(
@@ -156,6 +168,7 @@ MEASURES: Table[Measure] = Table(
             "required", {**_BINARY, "short": ("pad", "cut", "0")}, "the share of relevant documents among the first k"
         ),
         "recall": Measure("required", _BINARY, "the share of the relevant documents that the first k hold"),
+        "r-precision": Measure("none", _BINARY, "precision at the number of relevant documents"),
         "wta": Measure("none", {"ties": _TIES, "empty": _EMPTY}, "whether the first document has the highest grade"),
         "pairwise": Measure("none", _TIED_PAIRS, "the share of pairs of unequal grades that are in order"),
         "kendall": Measure("none", {"empty": _EMPTY}, "Kendall's tau-b of scores and grades", (-1.0, 1.0)),
@@ -213,6 +226,7 @@ PRESETS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
         "mrr": _TREC_EVAL,
         "precision": _TREC_EVAL,
         "recall": _TREC_EVAL,
+        "r-precision": _TREC_EVAL,
     },
     "ranklib": {
         "ndcg": {**_LETOR, **_EXP2},

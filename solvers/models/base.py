@@ -39,19 +39,6 @@ Fields: TypeAlias = dict[str, Any]
 Blobs: TypeAlias = Mapping[str, bytes]
 """What code of the user's wrote, by key of the manifest."""
 
-LINEAR, LIST, TREES, WITHIN, CUSTOM = "linear", "list", "trees", "within", "custom"  # kinds of parts of models
-MISSING_WEIGHTS, MISSING_SIDES = "missing weights", "missing sides"
-"""What a format must hold besides of models that learned from missing values: what these add, where trees send them."""
-IN_WORDS: Mapping[str, str] = {
-    LINEAR: "weights",
-    LIST: "weights of features scaled by query",
-    TREES: "trees",
-    WITHIN: "trees that compare the documents of a query",
-    CUSTOM: "what a solver of yours made",
-    MISSING_WEIGHTS: "what missing values add",
-    MISSING_SIDES: "where missing values go",
-}
-
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Model(ABC):

@@ -17,23 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ranktune.solvers.abilities import CUSTOM, LINEAR, LIST, MISSING_SIDES, MISSING_WEIGHTS, TREES, WITHIN
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.base import (
-    CUSTOM,
-    LINEAR,
-    LIST,
-    MISSING_SIDES,
-    MISSING_WEIGHTS,
-    TREES,
-    WITHIN,
-    Blobs,
-    Fields,
-    Model,
-    Origin,
-)
+from ranktune.solvers.models.base import Blobs, Fields, Model, Origin
 from ranktune.solvers.models.custom import CustomModel, blobs_of, described, read_members
 from ranktune.solvers.models.files import Content, field_of
 from ranktune.solvers.models.linear import LinearModel, read_weights
@@ -204,7 +193,7 @@ def _common_constraints(members: Sequence[Model]) -> dict[str, int]:
 
 
 def parts_of(model: Model) -> frozenset[str]:
-    """Return the kinds of a model's parts: see `ranktune.solvers.models.base.IN_WORDS`."""
+    """Return the kinds of a model's parts: see `ranktune.solvers.abilities.IN_WORDS`."""
     return frozenset(map(_part_of, model.parts if isinstance(model, BlendModel) else (model,)))
 
 

@@ -162,7 +162,7 @@ def scores_by_line(path: Path) -> RowScores:
 
 def scores_of_run(path: Path) -> IdScores:
     """Return the scores of a TREC run."""
-    columns, (name,) = read_run(path)
+    scores, _ = read_run(path)
     lines = [(words[0], float(words[3]), float(words[4])) for words in words_of(Position(path))]
     pairs = [(b[1] - a[1]) * (b[2] - a[2]) for a, b in pairwise(lines) if a[0] == b[0]]
     if sum(map(np.sign, pairs)) > 0.0:
@@ -172,7 +172,8 @@ def scores_of_run(path: Path) -> IdScores:
             RankTuneWarning,
             stacklevel=2,
         )
-    return _by_ids(str(path), columns["qid"], columns["docid"], [float(score) for score in columns[name]], is_run=True)
+    queries, documents = zip(*scores, strict=True)
+    return _by_ids(str(path), queries, documents, list(scores.values()), is_run=True)
 
 
 def scores_of_table(frame: object, name: str) -> RowScores | IdScores:

@@ -26,7 +26,7 @@ from ranktune.studies.benchmarks.cases import many_queries, write_text
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.search.searches import Search
-from ranktune.tuner.storage.record import SECONDS, VARIANCE
+from ranktune.tuner.storage.attributes import SECONDS, VARIANCE
 from ranktune.tuner.study.declaration import Study
 
 FIRST, SECOND = "first study, embedded data", "second study"
@@ -62,7 +62,7 @@ def starting(
             data, here, empty = Path(name) / "data.txt", Path(name) / "here", Path(name) / "empty"
             lines = write_text(many_queries(LINES // 5, 3, 20, 20), data).read_text().splitlines(keepends=True)
             data.write_text("".join(lines[:LINES]))
-            works = [("list", ["list"], here), (f"first data of {LINES} lines", ["data", str(data)], empty)]
+            works = [("list", ["show"], here), (f"first data of {LINES} lines", ["data", str(data)], empty)]
             if studies:
                 works += [(FIRST, ["tune", "--name", "first"], here), (SECOND, ["tune", "--name", "second"], here)]
             for what, command, folder in works:

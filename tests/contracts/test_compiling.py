@@ -1,7 +1,5 @@
 """How much is compiled: numba takes 0.1 to 1 second for each signature of each kernel, once on a machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

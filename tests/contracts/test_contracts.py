@@ -3,8 +3,6 @@
 A solver is left out of a contract only by name and with the reason.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,9 +12,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from ranktune.solvers.abilities import QUERY_WEIGHTS
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import BaseRanker
-from ranktune.solvers.base.training_data import QUERY_WEIGHTS
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.core.space import Choice, Float, defaults, is_active

@@ -1,7 +1,5 @@
 """A solver has one set of defaults: its constructor, its search space and the first trial of a study agree."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import pytest

@@ -1,7 +1,5 @@
 """Public names are documented in numpydoc's sections: every parameter is described, and the examples run."""
 
-from __future__ import annotations
-
 import doctest
 import inspect
 import re

@@ -1,12 +1,9 @@
 """scikit-learn's checks of every solver, whose rows without qid are one query."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import check_estimator
 
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.registry import SOLVERS, make
@@ -18,6 +15,8 @@ ALL_AT_ONCE = {"Ranker": {"check_fit_score_takes_y", "check_n_features_in_after_
 
 def failed_checks(ranker: BaseRanker) -> dict[str, str]:
     """The checks that fail, by name, and how."""
+    from sklearn.utils.estimator_checks import check_estimator  # here: it takes long to load
+
     results: list[dict[str, Any]] = check_estimator(ranker, on_fail=None, on_skip=None)
     assert sum(result["status"] == "passed" for result in results) > 30
     return {result["check_name"]: repr(result["exception"]) for result in results if result["status"] == "failed"}

@@ -1,7 +1,5 @@
 """Private names of other libraries are used in one file a library, which fails here when the library changes."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from importlib.metadata import version

@@ -19,7 +19,7 @@ import ranktune
 import ranktune.solvers
 from ranktune.solvers.names import SOLVERS
 from tests.support.commands import output_of
-from tests.support.paths import FOLDERS, ROOT
+from tests.support.paths import FOLDERS, ROOT, parsed
 
 LAYERS = {
     "solvers": (
@@ -41,7 +41,8 @@ LAYERS = {
         ("blocks",),
         ("data",),
         ("data.columns",),
-        ("names",),
+        ("formats",),
+        ("abilities", "names"),
         ("core",),
     ),
     "tuner": (
@@ -136,7 +137,7 @@ def graph(*, anywhere: bool = True) -> dict[Module, frozenset[Module]]:
     """Module -> the modules of the repository that it imports."""
     edges = {}
     for module, file in modules().items():
-        names = imported(ast.parse(file.read_text()), anywhere=anywhere)
+        names = imported(parsed(file), anywhere=anywhere)
         results = {resolved(name) for name in names if name.split(".")[0] == "ranktune"}
         edges[module] = frozenset(target for target in results if target is not None and target != module)
     return edges
@@ -214,7 +215,7 @@ def test_solvers_and_the_gaussian_process_import_no_tuning_library(package: Modu
         name.split(".")[0]
         for module, file in modules().items()
         if module[: len(package)] == package
-        for name in imported(ast.parse(file.read_text()), anywhere=True)
+        for name in imported(parsed(file), anywhere=True)
     }
     assert "numpy" in used
     assert not used & libraries
@@ -277,7 +278,7 @@ def test_errors_name_arguments_of_python() -> None:
         for folder in ("solvers", "tuner", "dashboards")
         for file in (ROOT / folder).rglob("*.py")
         if (ROOT / "tuner" / "ranktune") not in file.parents
-        for error in ast.walk(ast.parse(file.read_text()))
+        for error in ast.walk(parsed(file))
         if isinstance(error, ast.Raise)
         for text in ast.walk(error)
         if isinstance(text, ast.Constant)

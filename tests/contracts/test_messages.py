@@ -1,7 +1,5 @@
 """What a message tells people to do exists where they read it: options of commands, arguments, commands."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys
@@ -17,6 +15,7 @@ import typer
 from ranktune.command_line.app import app
 from ranktune.command_line.messages import as_options
 from ranktune.solvers.data.readers.parsing.options import LoadOptions
+from tests.support.paths import parsed
 
 FOLDERS = ("solvers", "tuner", "dashboards")
 SHOWN = ("solvers/data", "solvers/metrics", "solvers/rankings", "tuner", "dashboards")
@@ -37,7 +36,7 @@ IN_PYTHON = {
     "enable_metadata_routing": "of scikit-learn",
     "replicates": "of a sampler that is an object",
     "prior": "of a dimension of scikit-optimize",
-    "custom": "a key of TOML",
+    "custom": "of a study that is declared in Python",
 }
 """Arguments of functions whose mistakes no command makes."""
 OF_METRICS = {"gain", "highest", "ties", "empty", "relevant", "p"}
@@ -68,7 +67,7 @@ def messages() -> list[tuple[str, str]]:
     return [
         (f"{path.as_posix()}:{line}", text)
         for path in files
-        for line, text in strings(ast.parse(path.read_text(encoding="utf-8")))
+        for line, text in strings(parsed(path))
         if " " in text and REMEDY.search(text)
     ]
 
@@ -127,7 +126,7 @@ def parameters() -> set[str]:
     names: set[str] = set()
     for folder in FOLDERS:
         for path in Path(folder).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in ast.walk(parsed(path)):
                 if isinstance(node, ast.arg):
                     names.add(node.arg)
                 elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):

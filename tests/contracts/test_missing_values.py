@@ -1,7 +1,5 @@
 """Missing values (NaN): every solver learns from them, and a model scores them alike wherever it is."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ from scipy import sparse
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.passes import PassRanker
 from ranktune.solvers.base.ranker import BaseRanker
-from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import load_model
@@ -106,10 +103,6 @@ def test_learning_goes_on_with_what_was_put_in_place_first(name: str) -> None:
     assert np.isfinite(scores).all()
 
 
-def weighted_median(values: Floats, weights: Floats) -> float:
-    return float(np.sort(np.repeat(values, weights.astype(int)))[(int(weights.sum()) - 1) // 2])
-
-
 def test_a_query_of_weight_two_counts_as_two() -> None:
     from ranktune.solvers.data.missing import Imputation
 
@@ -120,7 +113,3 @@ def test_a_query_of_weight_two_counts_as_two() -> None:
     result, expected = (Imputation.learn(data, indicators=True) for data in (queries, copies))
     assert result.fill is not None and expected.fill is not None
     np.testing.assert_array_equal(result.fill, expected.fill)
-    by_row, present = np.repeat(weights, 10), ~np.isnan(X)
-    for f in range(5):
-        median = weighted_median(X[present[:, f], f], by_row[present[:, f]])
-        assert result.fill[f] == (0.0 if present[:, f].all() else median)

@@ -1,7 +1,5 @@
 """What is built is whole: a wheel, installed in a fresh environment, has its modules and files, and all import."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Whatever is declared of a parameter is checked before anything is learned, for every solver alike."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Properties of every solver that has a path: one fit yields the models for many values of one parameter."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,6 +1,4 @@
-"""The recipes of CONTRIBUTING.md, each applied as it is written to a copy of the files that it changes."""
-
-from __future__ import annotations
+"""The recipes of CONTRIBUTING.md, applied as they are written to copies of the files that they change."""
 
 import os
 import re
@@ -9,8 +7,6 @@ import sys
 from pathlib import Path
 from textwrap import indent
 from typing import NamedTuple
-
-import pytest
 
 from tests.support.paths import ROOT
 
@@ -39,14 +35,15 @@ class Edit(NamedTuple):
     table: str
     text: str
 
-    def applied(self) -> str:
-        """The whole file after the edit."""
-        file = ROOT / self.path
-        if not file.exists():
+    def applied(self, before: str | None) -> str:
+        """The whole file after the edit; before: as it was, None where it is new."""
+        if before is None:
             return self.text
-        before = file.read_text()
         if not self.table:
-            return f"{before}\n\n{self.text}" if not self.text.startswith(" ") else before + self.text
+            if not self.text.startswith(" "):
+                return f"{before}\n\n{self.text}"
+            fields, method, rest = before.partition("\n    @property\n")  # a field stands above the first of them
+            return fields + self.text + method + rest
         head = re.search(rf"^{self.table}\b.*?{{\n", before, re.MULTILINE | re.DOTALL)
         assert head is not None, f"{self.path} has no table {self.table}"
         return before[: head.end()] + indent(self.text, " " * 8) + before[head.end() :]
@@ -142,7 +139,7 @@ from ranktune.dashboards.views.registry import view_json, views_json
 from tests.support.study_samples import study_data, trials_of
 
 assert views_json()[0]["title"] == "Durations" and views_json()[0]["meaning"]["terms"][0][0] == "trial"
-data = study_data(Path("nowhere"), [("", trials_of(("RankSVM",), 4), None)], solvers=("RankSVM",))
+data = study_data(trials_of(4, ("RankSVM",)), solvers=("RankSVM",))
 assert len(view_json("durations", data)["panels"][0]["table"]["rows"]) == 4
 """,
     "A setting of a study": """
@@ -152,7 +149,7 @@ from ranktune.command_line.app import app
 
 assert inspect.signature(ranktune.tune).parameters["patience"].default == 100
 assert "Trials without a better one after which a study ends." in ranktune.tune.__doc__
-assert "--patience" in CliRunner().invoke(app, ["tune", "--help"]).output
+assert "write patience = 3 and" in CliRunner().invoke(app, ["tune", "--patience", "3"], env={"COLUMNS": "400"}).output
 assert ranktune.Study(patience=3).patience == 3
 """,
     "A reader": """
@@ -176,25 +173,26 @@ def test_every_recipe_with_code_is_checked() -> None:
     assert {title for title, edits in recipes().items() if edits} == set(CHECKS)
 
 
-@pytest.mark.parametrize("title", CHECKS)
-def test_a_recipe_does_what_it_says(title: str, tmp_path: Path) -> None:
-    edits = recipes()[title]
-    assert 1 <= len(edits) <= MOST_EDITS
+def test_recipes_do_what_they_say(tmp_path: Path) -> None:
+    """All edits are made, and then each recipe is checked, in one process that imports the edited files."""
+    texts: dict[str, str | None] = {}
+    for edits in recipes().values():
+        assert len(edits) <= MOST_EDITS
+        for edit in edits:
+            file = ROOT / edit.path
+            texts[edit.path] = edit.applied(texts.get(edit.path, file.read_text() if file.exists() else None))
     files = {}
-    for number, edit in enumerate(edits):
-        file = tmp_path / f"edited_{number}.py"
-        file.write_text(edit.applied())
-        files[f"ranktune.{_module(edit.path)}"] = str(file)
+    for number, (path, text) in enumerate(texts.items()):
+        files[f"ranktune.{path.removesuffix('.py').replace('/', '.')}"] = str(tmp_path / f"edited_{number}.py")
+        (tmp_path / f"edited_{number}.py").write_text(text or "")
     (tmp_path / "sitecustomize.py").write_text(IMPORTED_FROM_HERE.format(files=files))
-    (tmp_path / "check.py").write_text(CHECKS[title])
+    for title, check in CHECKS.items():
+        (tmp_path / f"{title}.py").write_text(check)
     paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT)]
+    program = "import runpy, sys; [runpy.run_path(file) for file in sys.argv[1:]]"
     done = subprocess.run(
-        [sys.executable, str(tmp_path / "check.py")],
+        [sys.executable, "-c", program, *(f"{title}.py" for title in CHECKS)],
         capture_output=True, text=True, check=False, cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-
-
-def _module(path: str) -> str:
-    return path.removesuffix(".py").replace("/", ".")

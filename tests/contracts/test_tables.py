@@ -1,7 +1,5 @@
 """Properties of every table: its entries can be imported, have a description, and are looked up by name."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -10,7 +8,7 @@ from ranktune.dashboards.views.registry import VIEWS
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.solvers.core.table import Table
 from ranktune.solvers.data.readers.formats import READERS
-from ranktune.solvers.export.formats import FORMATS
+from ranktune.solvers.formats import FORMATS
 from ranktune.solvers.metrics.presets import MEASURES
 from ranktune.solvers.names import PARTS, SOLVERS
 from ranktune.tuner.evaluation.names import PLANS

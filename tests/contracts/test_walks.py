@@ -1,7 +1,5 @@
 """How many files a reader goes through on two walks; `python -m tests.support.walks` prints them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

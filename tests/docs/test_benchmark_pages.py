@@ -1,7 +1,5 @@
 """The pages of benchmarks come from the stored results: one for each introduction, with its tables and figure."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

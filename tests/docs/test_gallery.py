@@ -1,7 +1,5 @@
 """The scripts of the gallery: all run, each figure says what it shows, and the last run of all is kept."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """docs/llms.txt lists every page, with its title and first sentence."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

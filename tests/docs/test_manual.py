@@ -1,7 +1,5 @@
 """The manual page has the help of every command."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Pages say what is true of them: their code is run, their links lead somewhere, and all of them are linked."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

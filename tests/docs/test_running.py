@@ -1,7 +1,5 @@
 """The code of pages: what is taken from a page, how it is run, and that every page prints what it says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A study of which every trial fails: it stops with the cause and a distinct exit code, and can be opened."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -71,8 +69,8 @@ def test_the_command_ends_with_3_and_its_study_can_be_looked_at(
     shown = ranktune("show", "n", cwd=folder).stdout
     assert "trials" in shown and "failed" in shown
     assert "best" not in shown
-    ranktune("list", cwd=folder)
-    report = ranktune("report", "n", cwd=folder).stdout.strip()
+    ranktune("show", cwd=folder)
+    report = ranktune("show", "n", "--page", "n.html", cwd=folder).stdout.strip()
     assert REASON in unpacked_page(Path(report).read_text())
 
 

@@ -1,35 +1,25 @@
 """A study of compositions: what won is named and recorded, and what is delivered can be exported."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import ranktune
 from ranktune.dashboards.terminal.leaderboard import conclusion
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.export.check import EVALUATORS, agreement
-from ranktune.solvers.export.formats import FORMATS, export
 from ranktune.solvers.models.base import load_model
 from ranktune.tuner.selection.results import load_result
+from tests.support.engine_samples import graded
 
 PARTS = ("loss", "penalty", "optimizer")
 
 
-def graded(seed: int, queries: int = 30) -> Queries:
-    generator = np.random.default_rng(seed)
-    X = generator.random((queries * 12, 5))
-    y = np.digitize(X @ [3.0, -2.0, 1.0, 0.0, 0.0] + 0.3 * generator.normal(size=len(X)), [0.8, 1.6]).astype(float)
-    return Queries.from_arrays(X, y, qid=np.repeat(np.arange(queries), 12), feature_names=list("abcde"))
-
-
 def tuned(home: Path, **settings: Any) -> Any:
-    return ranktune.tune(graded(0), test=graded(1), home=home, name="s", jobs=1, seed=0, **settings)
+    return ranktune.tune(graded(30, 0), test=graded(30, 1), home=home, name="s", jobs=1, seed=0, **settings)
 
 
 def test_a_study_says_what_ranker_was_composed_of(tmp_path: Path) -> None:
@@ -46,7 +36,7 @@ def test_a_study_says_what_ranker_was_composed_of(tmp_path: Path) -> None:
 @pytest.mark.parametrize("scaling", ["standard", "minmax", "none"])
 def test_a_tuned_elastic_rank_exports_to_every_format(scaling: str, tmp_path: Path) -> None:
     result = tuned(tmp_path, solvers=["ElasticRank"], trials=4, space={"ElasticRank.scaling": scaling})
-    model, data = load_model(result.model), graded(1)
+    model, data = load_model(result.model), graded(30, 1)
     for format in (name for name, declared in FORMATS.items() if declared.linear):
         content = export(model, format)
         if format in EVALUATORS and (format != "onnx" or find_spec("onnxruntime")):

@@ -1,7 +1,5 @@
 """Solvers and a metric of the user's in whole studies: beside the built-in ones, killed, resumed, shown and loaded."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -95,11 +93,15 @@ def top(grades):
 """
 
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+
+
 def start(folder: Path, what: str) -> subprocess.Popen[str]:
     (folder / "script.py").write_text(textwrap.dedent(SCRIPT))
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, str(folder / "script.py"), str(folder / "home"), what]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=folder)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, cwd=folder
+    )
 
 
 def finished(folder: Path) -> int:
@@ -157,7 +159,7 @@ def test_a_study_of_custom_solvers_is_killed_and_resumed(resumed: tuple[Path, st
 def test_pages_show_it_where_nothing_is_registered(resumed: tuple[Path, str], tmp_path: Path) -> None:
     pytest.importorskip("plotly")
     home = str(resumed[0])
-    for command in (["list"], ["show", "mine"], ["report", "mine"]):
+    for command in (["show"], ["show", "mine"], ["show", "mine", "--page", "mine.html"]):
         done = subprocess.run(
             [sys.executable, "-m", "ranktune", *command, "--home", home], capture_output=True, text=True, cwd=tmp_path
         )
@@ -171,11 +173,10 @@ def test_the_command_line_names_them_by_their_import_path(tmp_path: Path) -> Non
     X = generator.normal(size=(300, 3))
     write_letor(tmp_path / "train.txt", X, X[:, 0] > 0, np.arange(300) // 10)
     (tmp_path / "mine.py").write_text(MODULE)
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 
     def ranktune(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", "from ranktune.cli import main; main()", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT)
 
     options = ["--solver", "mine:Mine", "--metric", "mine:top"]
     done = ranktune("tune", "train.txt", *options, "--trials", "4", "--jobs", "1", "--home", "home", "--name", "s")

@@ -1,7 +1,5 @@
 """Models that score all documents of a query alike: studies end with them, and all that is done with models works."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -12,11 +10,12 @@ import pytest
 import ranktune
 from ranktune.command_line.study_commands import _show
 from ranktune.dashboards.web.report import write_report
+from ranktune.solvers.abilities import LIST
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.export.check import agreement
-from ranktune.solvers.models.base import LIST, Model
+from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel, needs_of
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel

@@ -1,7 +1,5 @@
 """The same seed gives the same study: with one job always, with several where trials end in the same order."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """A frame with missing values and click rates becomes a model that scores the same wherever it is used."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -12,8 +10,8 @@ import pytest
 
 import ranktune
 from ranktune.solvers.data.sources import catalogue
+from ranktune.solvers.export import export
 from ranktune.solvers.export.check import agreement
-from ranktune.solvers.export.formats import export
 from tests.support.export_readers import READERS
 
 

@@ -1,7 +1,5 @@
 """The main job on real data, end to end: what is chosen is as good as it must be."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A notebook that a kernel executes shows the progress, the result as a table and as text, and a figure."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

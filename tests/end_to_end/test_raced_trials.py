@@ -4,6 +4,7 @@ import sqlite3
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,8 +23,9 @@ from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.search.search_scheduler import observations
 from ranktune.tuner.splits.plans import PLAN, StoredPlan, query_folds, random_orders
 from ranktune.tuner.splits.store import write_problem
+from ranktune.tuner.storage.attributes import PATH, STOPPED
 from ranktune.tuner.storage.leases import Leases
-from ranktune.tuner.storage.record import PATH, STOPPED, Record, number_of
+from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.tasks import Tasks
 from ranktune.tuner.workers.executor import InProcess
@@ -149,9 +151,14 @@ def test_a_study_stops_some_chooses_among_the_rest_and_goes_on_where_it_was(tmp_
     assert [(trial.params, trial.value) for trial in after[:25]] == [(trial.params, trial.value) for trial in before]
 
 
+def boosted(home: Path, name: str, **options: Any) -> None:
+    api.tune(
+        graded(60, 1), name=name, solvers="RankBoost", test="none", jobs=1, home=home, progress=Silent(), **options
+    )
+
+
 def test_a_full_study_stops_none_and_follows_no_path(tmp_path: Path) -> None:
-    options = {"solvers": ("RankBoost",), "test": "none", "jobs": 1, "home": tmp_path, "progress": Silent()}
-    api.tune(graded(60, 1), name="full", trials=8, full=True, **options)  # type: ignore[arg-type]
+    boosted(tmp_path, "full", trials=8, full=True)
     assert trials_of(tmp_path, "full") == [("COMPLETE", 8)]
     record = Record(tmp_path / "full", "full", METRIC)
     assert all(PATH not in trial.user_attrs for trial in record.trials())
@@ -159,8 +166,7 @@ def test_a_full_study_stops_none_and_follows_no_path(tmp_path: Path) -> None:
 
 
 def test_a_path_is_several_observations_of_one_trial(tmp_path: Path) -> None:
-    options = {"solvers": ("RankBoost",), "test": "none", "jobs": 1, "home": tmp_path, "progress": Silent()}
-    api.tune(graded(60, 1), name="paths", trials=4, **options)  # type: ignore[arg-type]
+    boosted(tmp_path, "paths", trials=4)
     record = Record(tmp_path / "paths", "paths", METRIC)
     trials = record.trials()
     record.close()

@@ -1,7 +1,5 @@
 """What the README shows, runs, and what it points to exists."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

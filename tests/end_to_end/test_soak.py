@@ -1,7 +1,5 @@
 """Thousands of trials in one process: what is kept of each is little, and asking does not become slower."""
 
-from __future__ import annotations
-
 import json
 import statistics
 import subprocess

@@ -16,11 +16,14 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.export import export
+from ranktune.solvers.export.absent import ERAS
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel, blended
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import Trees, joined
+from ranktune.solvers.models.within.model import WithinModel
 from ranktune.solvers.names import STANDARD
 from ranktune.solvers.registry import SOLVERS, make
 from tests.support.paths import DATA
@@ -56,13 +59,15 @@ class Cell(NamedTuple):
 
     def expected(self) -> Floats:
         """The scores of the model, to which what it knows nothing of is 0."""
-        return self.model.predict(self.X if self.model.takes_missing else np.nan_to_num(self.X))
+        X = self.X if self.model.takes_missing else np.nan_to_num(self.X)
+        return self.model.predict(X, group=[len(X)])
 
     def scale(self) -> float:
         """The largest sum of absolute terms of a score: what rounding is relative to."""
         parts = self.model.parts if isinstance(self.model, BlendModel) else (self.model,)
         total = 0.0
         for part in parts:
+            part = part.inner if isinstance(part, WithinModel) else part
             if isinstance(part, LinearModel):
                 total += float((np.abs(np.nan_to_num(self.X)) @ np.abs(part.weights)).max())
             elif isinstance(part, TreeModel):
@@ -145,23 +150,30 @@ def _trained(name: str, kind: str) -> Cell:
     queries = Queries.from_arrays(X, y, qid=np.arange(len(X)) // 12, feature_names=names)
     if kind == "monotone":
         queries = replace(queries, monotone=np.array([1, 0, 0, 0, -1, 0], dtype=np.int8))
-    few = {"trees": 8} if "trees" in SOLVERS[name]().get_params() else {}
+    few: dict[str, Any] = {"trees": 8} if "trees" in SOLVERS[name]().get_params() else {}
+    if kind == "within a query":
+        few["within_query"] = "all"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ranker = make(name, few, 0).fit(queries)
         return Cell(ranker.as_model(feature_names=names), X[:ROWS])
 
 
-def noted(engine: str, name: str, content: str, scores: Floats) -> None:
-    """Note what an engine made of an export, for those who have not got the engine."""
+def noted(engine: str, name: str, cell: Cell, scores: Floats) -> None:
+    """Note what an engine, a format and a version, made of an export, for those who have not got the engine."""
     if os.environ.get("RANKTUNE_WRITE_GOLDEN") and name in MADE:
         known = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
         single = [float(str(np.float32(score))) for score in scores]
-        known.setdefault(engine, {})[name] = {"export": digest(content), "scores": single}
+        known.setdefault(engine, {})[name] = {"export": exported(engine, cell), "scores": single}
         GOLDEN.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
-def digest(content: str) -> str:
+def exported(engine: str, cell: Cell) -> str:
+    """A digest of the export to a format and a version."""
+    format, version = engine.split()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what a document lacks
+        content = str(export(cell.model, format, engine_version=version if format in ERAS else None))
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
@@ -195,5 +207,6 @@ for _name in SOLVERS:
     for _kind in ("dense", "missing", "categories", "monotone"):
         _often = _name in STANDARD or _kind == "missing"
         (CELLS if _often else LARGE)[f"{_name}, {_kind}"] = partial(_trained, _name, _kind)
+CELLS["LambdaMART, within a query"] = partial(_trained, "LambdaMART", "within a query")
 GRID: list[Any] = [pytest.param(cell, id=name, marks=pytest.mark.engines) for name, cell in CELLS.items()]
 GRID += [pytest.param(cell, id=name, marks=pytest.mark.slow) for name, cell in LARGE.items()]

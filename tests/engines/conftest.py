@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.engines.nodes import ask, class_path, running
-from tests.engines.versions import ENGINES, UNPUBLISHED
+from tests.engines.nodes import Engine, ask, class_path, running, version_of
+from tests.engines.versions import UNPUBLISHED
 
+PLUGIN = "com.o19s.es.ltr.LtrQueryParserPlugin"
 SOLR_CONFIG = """<config>
   <luceneMatchVersion>LATEST</luceneMatchVersion>
   <schemaFactory class="ManagedIndexSchemaFactory"/>
@@ -40,8 +42,8 @@ SOLR_SCHEMA = """<schema name="products" version="1.6">
 
 
 @pytest.fixture(scope="module", params=["solr", "solr9"])
-def solr(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of an empty collection of Solr."""
+def solr(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """An empty collection of Solr."""
     module, home = unpublished(request.param), tmp_path_factory.mktemp("solr")
     conf = home / "products" / "conf"
     conf.mkdir(parents=True)
@@ -49,27 +51,42 @@ def solr(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     Path(home, "products", "core.properties").write_text("name=products\n")
     Path(conf, "solrconfig.xml").write_text(SOLR_CONFIG)
     Path(conf, "managed-schema").write_text(SOLR_SCHEMA)
-    with running("SolrNode", class_path(ENGINES[request.param]), str(home), module=module) as url:
+    with running("SolrNode", request.param, str(home), module=module) as url:
         products, fields = f"{url}/solr/products", {"add-dynamic-field": {"name": "*_f", "type": "pfloat"}}
         ask("POST", f"{products}/schema", fields | {"add-field": {"name": "cell", "type": "string"}})
-        yield products
+        yield Engine("solr", version_of(request.param), products)
 
 
-@pytest.fixture(scope="module")
-def opensearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of an empty OpenSearch with its learning-to-rank plugin."""
-    module, home = unpublished("opensearch"), tmp_path_factory.mktemp("opensearch")
-    plugins = (
-        "org.opensearch.transport.Netty4Plugin",
-        "org.opensearch.painless.PainlessPlugin",
-        "org.opensearch.script.mustache.MustachePlugin",
-        "com.o19s.es.ltr.LtrQueryParserPlugin",
-    )
+@pytest.fixture(scope="module", params=["opensearch", "opensearch3", "elasticsearch"])
+def plugin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """An empty OpenSearch or Elasticsearch with its learning-to-rank plugin."""
+    engine: str = request.param
+    module, home = unpublished(engine), tmp_path_factory.mktemp(engine)
     (home / "config").mkdir()
-    jars = class_path(ENGINES["opensearch"])
-    with running("OpenSearchNode", jars, str(home), *plugins, module=module) as url:
+    if engine == "elasticsearch":
+        install(home / "plugins" / "ltr", PLUGIN)
+        shutil.make_archive(str(home / "plugins" / "ltr" / "ltr"), "zip", module)
+        (home / "plugins" / "ltr" / "ltr.zip").rename(home / "plugins" / "ltr" / "ltr.jar")
+        install(home / "modules" / "transport-netty4", "org.elasticsearch.transport.netty4.Netty4Plugin")
+        for jar in Path(class_path("transport-netty4")).parent.glob("*netty*.jar"):
+            (home / "modules" / "transport-netty4" / jar.name).symlink_to(jar)
+        started = running("ElasticsearchNode", engine, str(home))
+    else:
+        end = "Plugin" if engine == "opensearch" else "ModulePlugin"
+        ends = ("transport.Netty4", "painless.Painless", "script.mustache.Mustache")
+        plugins = (*(f"org.opensearch.{name}{end}" for name in ends), PLUGIN)
+        started = running("OpenSearchNode", engine, str(home), *plugins, module=module)
+    with started as url:
         ask("PUT", f"{url}/_ltr")
-        yield url
+        yield Engine(engine.rstrip("3"), version_of(engine), url)
+
+
+def install(folder: Path, plugin: str) -> None:
+    """Write what Elasticsearch reads of a plugin beside its jars."""
+    folder.mkdir(parents=True)
+    lines = {"name": folder.name, "description": "x", "version": "1", "classname": plugin, "java.version": "17"}
+    lines |= {"elasticsearch.version": version_of("elasticsearch"), "has.native.controller": "false"}
+    (folder / "plugin-descriptor.properties").write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
 
 
 def unpublished(engine: str) -> str:

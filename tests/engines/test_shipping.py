@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlencode
@@ -19,7 +19,7 @@ from ranktune.solvers.data.readers.parsing.options import Missing
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.registry import make
-from tests.engines.nodes import ask
+from tests.engines.nodes import Engine, ask
 from tests.support.commands import ranktune
 
 pytestmark = pytest.mark.engines
@@ -38,7 +38,9 @@ DEVICES = ("mobile", 'desk "top"', "tablet")
 class Solr:
     """The collection of Solr, in whose schema are the fields that ship asks for."""
 
-    format: ClassVar[str] = "solr"
+    leaves_out_missing: ClassVar[bool] = False
+    format: str
+    version: str
     url: str
 
     def fill(self, products: Sequence[Mapping[str, Any]]) -> None:
@@ -72,6 +74,10 @@ class Solr:
         query = {"q": "*:*", "fq": "{!terms f=id}" + ",".join(ids), "rows": len(ids), **params}
         return ask("GET", f"{self.url}/query?{urlencode(query)}")
 
+    @property
+    def knows_missing(self) -> bool:
+        return self.version >= "9"
+
     @staticmethod
     def _efi(given: Mapping[str, str]) -> str:
         return " ".join(
@@ -80,15 +86,22 @@ class Solr:
 
 
 @dataclass
-class OpenSearch:
-    """An index of OpenSearch."""
+class Plugin:
+    """An index of OpenSearch or Elasticsearch."""
 
-    format: ClassVar[str] = "opensearch"
-    url: str
-    base: str = field(init=False)
+    format: str
+    version: str
+    base: str
 
-    def __post_init__(self) -> None:
-        self.base, self.url = self.url, f"{self.url}/products"
+    @property
+    def url(self) -> str:
+        return f"{self.base}/products"
+
+    @property
+    def knows_missing(self) -> bool:
+        return self.version >= "3"
+
+    leaves_out_missing = knows_missing
 
     def fill(self, products: Sequence[Mapping[str, Any]]) -> None:
         types = dict.fromkeys(CATEGORIES, "keyword") | dict.fromkeys(TEXTS, "text") | dict.fromkeys(DATES, "date")
@@ -134,7 +147,7 @@ class Shop:
     queries: Queries
 
 
-def made(engine: Any, folder: Path, missing: Missing) -> Shop:
+def made(engine: Any, folder: Path) -> Shop:
     """A shop whose text scores are those that the engine logs."""
     generator = np.random.default_rng(4)
     products: list[dict[str, Any]] = []
@@ -173,6 +186,7 @@ def made(engine: Any, folder: Path, missing: Missing) -> Shop:
     table = table.with_columns(grade=pl.Series(np.digitize(wish, np.quantile(wish, [0.6, 0.85]))))
     path = folder / "shop.csv"
     table.write_csv(path)
+    missing: Missing = "keep" if engine.knows_missing else "zero"
     queries = catalogue.read(str(path), qid="search", grade="grade", document="sku", missing=missing)
     fitted = make("LambdaMART", {"trees": 60, "min_documents": 5}, 0).fit(queries)
     model = fitted.as_model(feature_names=queries.feature_names, encoding=queries.encoding)
@@ -183,9 +197,19 @@ def made(engine: Any, folder: Path, missing: Missing) -> Shop:
 def check_shipped(shop: Shop, folder: Path) -> None:
     """Ship, rerank and read the log of the features back."""
     engine = shop.engine
-    command = ["ship", "model.json", "-f", engine.format, "--name", "shop", "--replay", "shop.csv", "--to", engine.url]
-    with_version = [*command, "--engine-version", "2.19"] if engine.format == "opensearch" else command
-    said = " ".join(ranktune(*with_version, cwd=folder).stdout.split())
+    command = [
+        "export",
+        "model.json",
+        "-f",
+        engine.format,
+        "--name",
+        "shop",
+        "--replay",
+        "shop.csv",
+        "--to",
+        engine.url,
+    ]
+    said = " ".join(ranktune(*command, "--engine-version", engine.version, cwd=folder).stdout.split())
     assert "Replayed 1200 of 1200 documents by the values of the index" in said
     fields = sorted([*CATEGORIES, *TEXTS, *DATES, "price", "rating"])
     assert f"must have these fields: {', '.join(fields[:-1])} and {fields[-1]}." in said
@@ -218,6 +242,10 @@ def check_log(shop: Shop, folder: Path, scores: Floats) -> None:
     for name in set(names) & set(all_names):
         X[:, all_names.index(name)] = np.asarray(read.features)[:, names.index(name)]
     assert {all_names[k] for k in shop.model.used_features.tolist()} <= set(names)
+    if shop.engine.leaves_out_missing and read.document_ids is not None:
+        lacks = [int(str(sku)[1:]) % 3 == 0 for sku in read.document_ids]
+        assert (X[lacks, all_names.index("rating")] == 0.0).all()
+        X[lacks, all_names.index("rating")] = np.nan
     again = shop.model.predict(X)
     for q, ids in enumerate(skus):
         rows = range(q * SHOWN, (q + 1) * SHOWN)
@@ -228,10 +256,10 @@ def check_log(shop: Shop, folder: Path, scores: Floats) -> None:
         )
 
 
-def test_solr_ranks_every_search_of_a_shop_as_predict_does(solr: str, tmp_path: Path) -> None:
-    about = ask("GET", f"{solr.rpartition('/')[0]}/admin/info/system")["lucene"]["solr-spec-version"]
-    check_shipped(made(Solr(solr), tmp_path, "keep" if about.startswith("9") else "zero"), tmp_path)
+def test_solr_ranks_every_search_of_a_shop_as_predict_does(solr: Engine, tmp_path: Path) -> None:
+    check_shipped(made(Solr(*solr), tmp_path), tmp_path)
 
 
-def test_opensearch_ranks_every_search_of_a_shop_as_predict_does(opensearch: str, tmp_path: Path) -> None:
-    check_shipped(made(OpenSearch(opensearch), tmp_path, "zero"), tmp_path)
+@pytest.mark.parametrize("plugin", ["opensearch", "opensearch3"], indirect=True)
+def test_a_plugin_ranks_every_search_of_a_shop_as_predict_does(plugin: Engine, tmp_path: Path) -> None:
+    check_shipped(made(Plugin(*plugin), tmp_path), tmp_path)

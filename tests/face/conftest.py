@@ -1,7 +1,5 @@
 """What commands cost in these tests: their table is made once, and no worker processes are started by default."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Numbers as people write them in the cells of a table, the largest double, and grades that are words."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +14,8 @@ from scipy import sparse
 import ranktune
 from ranktune.solvers import RidgeRanker
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
-from tests.support.commands import called, ended, succeeded
+from tests.support.commands import ranktune as run
+from tests.support.commands import succeeded
 
 untyped: Any = ranktune
 GENERATOR = np.random.default_rng(0)
@@ -162,11 +161,8 @@ def test_grades_that_are_words(words: dict[str, int], tmp_path: Path, monkeypatc
         untyped.read("words.csv", grades="Bad")
 
 
-def test_an_error_about_grades_prints_the_option_that_answers_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    TABLE.with_columns(grade=pl.Series(["Bad", "Very good"] * (N // 2))).write_csv("words.csv")
-    assert ended(monkeypatch, "tune", "words.csv") == 2
-    assert "--grades 'Bad=NUMBER,Very good=NUMBER'" in capsys.readouterr().err
-    assert called("data", "words.csv", "--grades", "Bad=0,Very good=1").exit_code == 0
+def test_an_error_about_grades_prints_the_option_that_answers_it(tmp_path: Path) -> None:
+    TABLE.with_columns(grade=pl.Series(["Bad", "Very good"] * (N // 2))).write_csv(tmp_path / "words.csv")
+    said = run("tune", "words.csv", cwd=tmp_path, check=2).stderr
+    assert "--grades 'Bad=0,Very good=1'" in said
+    run("data", "words.csv", "--grades", "Bad=0,Very good=1", cwd=tmp_path)

@@ -1,7 +1,5 @@
 """A setting is declared once: Python, the command line, Study and TOML agree on its name, default and help."""
 
-from __future__ import annotations
-
 import inspect
 import os
 from dataclasses import MISSING, fields, replace
@@ -14,23 +12,18 @@ from typer.testing import CliRunner
 
 import ranktune
 from ranktune import api
-from ranktune.arguments import (
-    ResumeArguments,
-    RunArguments,
-    TuneArguments,
-    WorkArguments,
-)
+from ranktune.arguments import ResumeArguments, RunArguments, TuneArguments, WorkArguments
 from ranktune.command_line.app import app
-from ranktune.command_line.options import takes_options
+from ranktune.command_line.options import has_option, takes_options
 from ranktune.solvers.core.declared import Declared, declared
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.settings import Settings
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-CALLS = {"tune": TuneArguments, "run": RunArguments, "resume": ResumeArguments, "worker": WorkArguments}
-FUNCTIONS: dict[str, Any] = {"tune": api.tune, "run": api.run, "resume": api.resume, "worker": api.work}
-PYTHON_ONLY = {"space", "first", "reading", "progress", "verbose"}
+CALLS = {"tune": TuneArguments, "run": RunArguments, "resume": ResumeArguments, "work": WorkArguments}
+FUNCTIONS: dict[str, Any] = {"tune": api.tune, "run": api.run, "resume": api.resume, "work": api.work}
+PYTHON_ONLY = {"progress", "verbose"}
 DECLARED = [(command, parameter) for command, declaration in CALLS.items() for parameter in declared(declaration)]
 
 
@@ -42,8 +35,10 @@ def test_a_declared_field_is_an_argument_and_an_option(command: str, declared_fi
     words = " ".join((FUNCTIONS[command].__doc__ or "").split())
     assert f"{declared_field.name} : " in words and " ".join(declared_field.setting.help.split()) in words
     assert declared_field.setting.python_only == (declared_field.name in PYTHON_ONLY)
+    if command not in COMMANDS:
+        return
     options = {parameter.name: parameter for parameter in COMMANDS[command].params}
-    if declared_field.setting.python_only:
+    if declared_field.setting.python_only or not has_option(CALLS[command], declared_field):
         assert declared_field.name not in options or declared_field.name == "verbose"  # the commands have their own
         return
     option = options[declared_field.name]
@@ -90,7 +85,7 @@ def test_a_call_with_a_wrong_argument_names_the_function_and_the_argument() -> N
 
 def test_none_stands_for_the_default_of_a_setting(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="missing"):
-        ranktune.tune("missing.txt", name=None, also=None, space=None, reading=None, home=tmp_path, jobs=1)  # type: ignore[arg-type]
+        ranktune.tune("missing.txt", name=None, also=None, space=None, reading=None, home=tmp_path)  # type: ignore[arg-type]
 
 
 def test_an_option_is_read_from_its_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """The baseline of a study: its row, the gain over it, and its spellings, through Python and the command line."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,7 +15,6 @@ from ranktune.notebook import StudyResult
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
 from ranktune.tuner.selection.results import BASELINE, WORSE
-from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import called
 
 STUDY: dict[str, Any] = {"solvers": "RidgeRanker", "trials": 2, "sampler": "random", "folds": 3}
@@ -41,7 +38,7 @@ TRAIN, TEST = frame_of(40, 0), frame_of(30, 1)
 
 
 def tuned(folder: Path, data: object = TRAIN, test: object = TEST, **settings: Any) -> StudyResult:
-    return ranktune.tune(data, test=test, **STUDY | settings, executor=InProcess(), home=folder)
+    return ranktune.tune(data, test=test, **STUDY | settings, home=folder)
 
 
 def expected(result: StudyResult, test: pd.DataFrame) -> dict[str, Any]:
@@ -169,7 +166,7 @@ def test_a_study_goes_on_without_the_file_of_scores(tmp_path: Path) -> None:
     data = {"data": str(tmp_path / "train.csv"), "test": str(tmp_path / "test.csv"), "drop": "today", "name": "mine"}
     first = tuned(home, **data, baseline=scores)
     scores.unlink()
-    resumed = ranktune.resume("mine", trials=3, executor=InProcess(), home=home)
+    resumed = ranktune.resume("mine", trials=3, home=home)
     assert resumed.trials == 3 and first.gain is not None and resumed.gain is not None
     assert resumed.gain.comparison.mean_b == first.gain.comparison.mean_b
     kept = home / "mine" / "baseline.npz"
@@ -177,7 +174,7 @@ def test_a_study_goes_on_without_the_file_of_scores(tmp_path: Path) -> None:
     content[len(content) // 2] ^= 255
     kept.write_bytes(content)
     with pytest.raises(StudyError, match=r"baseline.npz.*Remove it, and give the baseline again"):
-        ranktune.resume("mine", trials=4, executor=InProcess(), home=home)
+        ranktune.resume("mine", trials=4, home=home)
 
 
 def test_another_baseline_keeps_the_trials(tmp_path: Path) -> None:
@@ -209,7 +206,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_command_line_prints_the_gain_and_sets_the_exit_code(folder: Path) -> None:
-    options = ["--test", "test.csv", "--solver", "RidgeRanker", "--trials", "2", "--folds", "3", "--jobs", "1"]
+    options = ["--test", "test.csv", "--solver", "RidgeRanker", "--trials", "2", "--folds", "3"]
     done = called("tune", "train.csv", *options, "--name", "a", "--baseline", "column:today", "--fail-unless-better")
     assert done.exit_code == 0, done.output
     gain = json.loads(called("show", "a", "--json").stdout)["gain"]
@@ -222,6 +219,6 @@ def test_the_command_line_prints_the_gain_and_sets_the_exit_code(folder: Path) -
         assert "baseline" in printed
     toml = "\n".join(['data="train.csv"', 'test="test.csv"', 'solvers=["RidgeRanker"]', "trials=2", "folds=3"])
     (folder / "b.toml").write_text(f'{toml}\ndrop=["today"]\nbaseline="best.txt"\n')
-    assert called("run", "b.toml", "--jobs", "1", "--fail-unless-better").exit_code == 4
-    assert called("resume", "b", "--jobs", "1", "--fail-unless-better").exit_code == 4
+    assert called("tune", "b.toml", "--fail-unless-better").exit_code == 4
+    assert called("resume", "b", "--fail-unless-better").exit_code == 4
     assert called("tune", "train.csv", "--fail-unless-better").exit_code == 2

@@ -1,7 +1,5 @@
 """The baseline of one feature says which feature it is: in the table, in JSON and in Python."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -9,7 +7,6 @@ import numpy as np
 import pytest
 
 import ranktune
-from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import succeeded
 
 
@@ -23,7 +20,7 @@ def test_best_feature_names_its_feature(names: list[str] | None, tmp_path: Path)
     grade = np.digitize(2.0 * X[:, 1] + 0.3 * X[:, 0] + generator.normal(size=400), [0.5, 2.0])
     data = ranktune.Queries.from_arrays(X, grade, qid=np.arange(400) // 10, feature_names=names)
     solvers = ("RidgeRanker", "BestFeature")
-    result = ranktune.tune(data, solvers=solvers, trials=2, name="s", home=tmp_path, executor=InProcess())
+    result = ranktune.tune(data, solvers=solvers, trials=2, name="s", home=tmp_path)
     expected = "f2" if names is None else names[1]
     rows = {row.solver: row.feature for row in result.leaderboard}
     assert rows.pop("BestFeature") == expected and set(rows.values()) == {""}
@@ -46,7 +43,7 @@ def test_a_feature_that_ranks_better_than_models_is_asked_about(name: str | None
     X = np.column_stack([generator.normal(size=400), size * (grade + 0.7 * generator.normal(size=400))])
     names = None if name is None else ["noise", name]
     data = ranktune.Queries.from_arrays(X, grade, qid=np.arange(400) // 10, feature_names=names)
-    solvers, executor = ("RidgeRanker", "BestFeature"), InProcess()
-    result = ranktune.tune(data, solvers=solvers, trials=3, name="s", home=tmp_path, executor=executor)
+    solvers = ("RidgeRanker", "BestFeature")
+    result = ranktune.tune(data, solvers=solvers, trials=3, name="s", home=tmp_path)
     sentence = " ".join(str(result).split())
     assert f"{name or 'f2'} alone reaches 0." in sentence and "is it known before the ranking?" in sentence

@@ -1,21 +1,18 @@
 """Tuning and evaluation by a click log beside judgments that disagree: people judge by f0, users click by f1."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars
 import pytest
-from typer.testing import CliRunner
 
 import ranktune
-from ranktune.command_line.app import _readable, app
+from ranktune.command_line.app import _readable
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views.overview import panels
 from ranktune.solvers.clicks.counterfactual import ratio
@@ -24,40 +21,22 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.registrations import REGISTERED
 from ranktune.tuner.study.declaration import Study
-from tests.support.click_simulation import Users, simulated
+from tests.support.click_simulation import Users
+from tests.support.commands import called, study_file
+from tests.support.finished import clicked
 
 SOLVERS = [f"tests.support.custom_solvers:{name}" for name in ("ByFirst", "BySecond")]
 CURVE = {place: 1.0 / place for place in range(1, 9)}
 
 
-@cache
-def given() -> tuple[polars.DataFrame, polars.DataFrame, Floats]:
-    """60 queries of 8 documents, a log of 6,000 searches by several sessions, and the attraction of each document."""
-    generator = np.random.default_rng(0)
-    X = generator.normal(size=(480, 2))
-    ids = {"qid": [f"q{row // 8}" for row in range(480)], "docid": [f"d{row}" for row in range(480)]}
-    grades = np.clip(np.round(1.0 + X[:, 0] + generator.normal(size=480)), 0, 3)
-    judged = polars.DataFrame(ids | {"grade": grades, "f0": X[:, 0], "f1": X[:, 1]})
-    liked = ranktune.Queries.from_arrays(X, np.clip(np.round(1.0 + X[:, 1]), 0, 3), qid=ids["qid"])
-    batch = simulated(liked, Users(), 6000, generator, scores=generator.normal(size=480))
-    log = polars.DataFrame(
-        {
-            "query": [batch.queries[number] for number in batch.query],
-            "sku": [f"d{number}" for number in batch.document],
-            "rank": batch.position,
-            "click": batch.click.astype(int),
-            "session": batch.session % 1500,
-            "search": batch.session,
-        }
-    )
-    return judged, log, Users().attraction(liked.grades)
+given = cache(partial(clicked, 6000))
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> Any:
     judged, log, _ = given()
     judged.write_csv(tmp_path / "data.csv")
-    log.drop("search").write_csv(tmp_path / "log.csv")
+    log.write_csv(tmp_path / "log.csv")
     yield tmp_path
     for name in ("ByFirst", "BySecond"):
         REGISTERED.pop(name, None)
@@ -66,22 +45,23 @@ def files(tmp_path: Path) -> Any:
 def truth(scores: Floats) -> float:
     """The clicks that a search expects, over all queries."""
     order = np.lexsort((-scores, np.repeat(np.arange(60), 8))).reshape(60, 8)
-    return float((given()[2][order] @ np.array(list(CURVE.values()))).mean())
+    attraction = Users().attraction(given()[2].grades)
+    return float((attraction[order] @ np.array(list(CURVE.values()))).mean())
 
 
 def run(*words: object) -> Any:
-    return CliRunner().invoke(app, list(map(str, words)), env={"COLUMNS": "80"})
+    return called(*words, env={"COLUMNS": "80"})
 
 
 def test_the_choice_follows_the_metric_that_is_named(files: Path) -> None:
     judged, table = given()[0], files / "data.csv"
     options: dict[str, Any] = {
-        "solvers": SOLVERS, "trials": 4, "jobs": 1, "home": files / "home", "clicks": files / "log.csv",
+        "solvers": SOLVERS, "trials": 4, "home": files / "home", "clicks": files / "log.csv",
         "click_columns": {"document": "sku"},
     }  # fmt: skip
     by_clicks = ranktune.tune(judged, metric="dr", name="clicks", **options)
     by_people = ranktune.tune(table, name="people", also="ips@3", **options)
-    plain = ranktune.tune(table, name="plain", also="err", solvers=SOLVERS, trials=4, jobs=1, home=files / "home")
+    plain = ranktune.tune(table, name="plain", also="err", solvers=SOLVERS, trials=4, home=files / "home")
     assert by_clicks.best.solver == "BySecond" and by_people.best.solver == "ByFirst"
     assert truth(by_clicks.best_model.predict(ranktune.read(judged))) > truth(judged["f0"].to_numpy()) + 0.2
     assert by_people.estimate == plain.estimate and by_people.expected_on_test == plain.expected_on_test
@@ -99,7 +79,7 @@ def test_the_choice_follows_the_metric_that_is_named(files: Path) -> None:
         for text in (" ".join(str(result).split()), str(conclusion.note)):
             assert said in text and f"The choice followed {result.metric}." in text
         assert found.log["searches"] == 6000 and found.log["never_shown"] == 0
-    resumed = ranktune.resume("people", trials=5, jobs=1, home=files / "home")
+    resumed = ranktune.resume("people", trials=5, home=files / "home")
     assert resumed.trials == 5 and resumed.clicks == by_people.clicks
 
 
@@ -107,8 +87,10 @@ def test_the_commands_tell_what_sessions_tell(files: Path) -> None:
     table, log, curve = files / "data.csv", files / "log.csv", files / "curve.csv"
     polars.DataFrame({"position": list(CURVE), "propensity": list(CURVE.values())}).write_csv(curve)
     options = ["--clicks", log, "--click-column", "document=sku", "--propensities", curve]
-    solvers = [word for name in SOLVERS for word in ("--solver", name)]
-    tuned = run("tune", table, "--metric", "ips", *solvers, "--trials", 3, "--jobs", 1, *options, "--home", files / "h")
+    declared = study_file(
+        files / "s.toml", data="data.csv", propensities="curve.csv", click_columns="document=sku", solvers=SOLVERS
+    )
+    tuned = run("tune", declared, "--metric", "ips", "--trials", 3, "--jobs", 1, "--clicks", log, "--home", files / "h")
     assert tuned.exit_code == 0, tuned.output
     assert "Chosen by validation: BySecond" in tuned.stdout and "ndcg@10 would choose ByFirst" in tuned.stdout
     assert max(map(len, re.split("\n", tuned.stdout.split("Chosen")[0]))) <= 80
@@ -141,10 +123,10 @@ def test_the_commands_tell_what_sessions_tell(files: Path) -> None:
     ("words", "message"),
     [
         (["tune", "data.csv", "--metric", "dr"], "no click log. Give it (--clicks)"),
-        (["tune", "data.csv", "--propensities", "p.csv"], "there is none. Give it (--clicks)"),
-        (["tune", "data.csv", "--clicks", "log.csv"], "of the document. Perhaps it is: --click-column document=sku"),
+        (["tune", "p.toml"], "there is none. Give it (--clicks)"),
+        (["tune", "data.csv", "--clicks", "log.csv"], 'Perhaps it is: click_columns = "document=sku" (study file)'),
         (
-            ["tune", "data.csv", "--clicks", "log.csv", "--click-column", "document"],
+            ["evaluate", "column:f0", "data.csv", "--clicks", "log.csv", "--click-column", "document"],
             "document: write pairs of ROLE=NAME",
         ),
         (["evaluate", "column:f0", "data.csv", "--metric", "dr"], "Give --clicks LOG"),
@@ -153,6 +135,7 @@ def test_the_commands_tell_what_sessions_tell(files: Path) -> None:
 )
 def test_what_is_missing_is_named(files: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str) -> None:
     monkeypatch.chdir(files)
+    study_file(files / "p.toml", data="data.csv", propensities="p.csv")
     monkeypatch.setattr(sys, "argv", ["ranktune", *words])
     error = run(*words).exception
     assert isinstance(error, DataError | ParameterError) and message in _readable(error)

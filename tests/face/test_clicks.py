@@ -1,7 +1,5 @@
 """ranktune.clicks and `ranktune clicks`: the judgments, how models are compared, and what bad logs end in."""
 
-from __future__ import annotations
-
 import json
 import sys
 from functools import cache
@@ -13,10 +11,9 @@ import polars
 import pytest
 from polars import col, lit
 from scipy.stats import kendalltau, t
-from typer.testing import CliRunner
 
 import ranktune
-from ranktune.command_line.app import _readable, app
+from ranktune.command_line.app import _readable
 from ranktune.solvers.clicks.counts import Counts
 from ranktune.solvers.clicks.judging.models import MODELS
 from ranktune.solvers.clicks.position_based import PositionBased
@@ -28,6 +25,7 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from tests.dashboards.web.test_report import payload_of
 from tests.support.click_counts import graded_queries, log_loss
 from tests.support.click_simulation import Users, simulated
+from tests.support.commands import called
 
 
 @cache
@@ -54,7 +52,7 @@ def written(path: Path, log: polars.DataFrame | None = None) -> str:
 
 
 def run(*words: object) -> Any:
-    return CliRunner().invoke(app, ["clicks", *map(str, words)], env={"COLUMNS": "80"})
+    return called("clicks", *words, env={"COLUMNS": "80"})
 
 
 def test_judgments_are_those_of_the_model_and_losses_those_of_later_sessions(tmp_path: Path) -> None:
@@ -159,10 +157,10 @@ def test_a_study_learns_from_the_judgments_and_is_resumed(tmp_path: Path) -> Non
     table = polars.DataFrame(ids | features)
     table.write_csv(data)
     n_judged = len(polars.read_csv(judged))
-    common: dict[str, Any] = {"solvers": ["RankSVM", "SymmetricGBDT"], "jobs": 1, "name": "a", "home": home}
+    common: dict[str, Any] = {"solvers": ["RankSVM", "SymmetricGBDT"], "name": "a", "home": home}
     with pytest.warns(RankTuneWarning, match=f"judges {n_judged} of {queries.n_documents} documents.* left out"):
         result = ranktune.tune(data, qrels=str(judged), trials=2, **common)
-        assert ranktune.resume("a", trials=3, jobs=1, home=home).trials == 3
+        assert ranktune.resume("a", trials=3, home=home).trials == 3
     assert result.metric == "ndcg@10:gain=linear" and not result.failures
     informed = ranktune.RankSVM().fit(queries)
     best, ours = (
@@ -173,7 +171,7 @@ def test_a_study_learns_from_the_judgments_and_is_resumed(tmp_path: Path) -> Non
         assert ranktune.evaluate(result.best_model, data, qrels=judged, against="column:f3")["queries"] == 10
     without = table.drop("docid")
     without.write_csv(data)
-    tuned = CliRunner().invoke(app, ["tune", str(data), "--qrels", str(judged), "--home", str(home)])
+    tuned = called("tune", data, "--qrels", judged, "--home", home)
     assert isinstance(tuned.exception, DataError) and 'document="COLUMN"' in str(tuned.exception)
 
 
@@ -259,7 +257,7 @@ def test_a_training_table_has_what_was_known_before_each_search(tmp_path: Path) 
     assert frame.height == 20_000 and {"place", "rate", "rank"}.isdisjoint(frame.columns) and "price" in frame.columns
     result = ranktune.tune(
         str(table), qid="qid", document="document", document_weight="document_weight", drop=["position"],
-        solvers=["RidgeRanker"], trials=1, jobs=1, home=str(tmp_path),
+        solvers=["RidgeRanker"], trials=1, home=str(tmp_path),
     )  # fmt: skip
     assert 0.0 < result.estimate.mean < 1.0
     for option in ("--training", "--report"):

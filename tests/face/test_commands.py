@@ -1,12 +1,13 @@
 """The tables and pages of the smaller commands."""
 
-from __future__ import annotations
-
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import typer
 
 import ranktune
 from ranktune.command_line.app import app
@@ -14,6 +15,8 @@ from ranktune.command_line.commands import all_solvers, as_text, data_table, des
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.registry import SOLVERS, STANDARD
 from tests.support.commands import called, printed
+
+COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
 
 def test_every_solver_is_told_with_a_summary() -> None:
@@ -108,13 +111,42 @@ def test_a_description_of_data_says_what_tune_will_say_of_grades_below_0(tmp_pat
     path.write_text("qid,grade,a\n1,-1,0.5\n1,1,0.2\n2,0,0.1\n2,2,0.7\n")
     assert "The lowest grade is -1." in describe(str(path))["remarks"][0]
     with pytest.raises(DataError, match="grades of at least 0"):
-        ranktune.tune(path, trials=1, test="none", name="a", home=tmp_path, jobs=1)
+        ranktune.tune(path, trials=1, test="none", name="a", home=tmp_path)
     path.write_text(path.read_text().replace("-1", "0"))
     assert "remarks" not in describe(str(path))
 
 
-def test_the_list_of_commands_has_whole_sentences_in_80_columns() -> None:
-    text = called("--help", env={"COLUMNS": "80"}).stdout
-    listed = text.partition("Commands:\n")[2].splitlines()
-    assert len(listed) == len(app.registered_commands)
-    assert all(line.endswith(".") and not line.endswith("...") and len(line) <= 80 for line in listed), text
+def panels(*words: str) -> dict[str, list[str]]:
+    """Return the first lines of the rows of each panel of a help in 80 columns."""
+    text = called(*words, "--help", env={"COLUMNS": "80"}).stdout
+    assert all(len(line) <= 80 for line in text.splitlines())
+    parts = re.split(r"^(\S.*):\n", text, flags=re.MULTILINE)[1:]
+    return {
+        title: [line for line in rows.splitlines() if re.match("  ?[a-z-]", line)]
+        for title, rows in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def test_at_most_16_commands_are_listed_in_groups_with_whole_sentences() -> None:
+    found = panels()
+    listed = [line for title in list(found)[:-1] for line in found[title]]
+    names = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
+    assert {line.split()[0] for line in listed} == names and len(listed) == len(names) <= 16
+    assert all(line.endswith(".") and not line.endswith("...") for line in listed), listed
+    assert next(iter(found)) == "Tune" and next(reversed(found)) == "Options"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_is_in_a_panel_and_studies_have_at_most_40(command: str) -> None:
+    found = panels(command)
+    options = [line.split()[0] for title, lines in found.items() if title != "Arguments" for line in lines]
+    known = [each.opts[0] for each in COMMANDS[command].params if each.param_type_name == "option"]
+    assert len(options) == len(set(options)) == len(known) + 1  # --help
+    assert len(options) <= 40
+
+
+def test_common_options_come_first() -> None:
+    titles, lines = zip(*panels("tune").items(), strict=True)
+    assert titles[:3] == ("Arguments", "The study", "Columns, and how data are read")
+    assert [line.split()[0] for line in lines[1]][:3] == ["--test", "--vali", "--metric"]
+    assert [line.split()[0] for line in lines[2]][:2] == ["--qid", "--grade"]

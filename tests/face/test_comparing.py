@@ -1,7 +1,5 @@
 """compare and `evaluate --against`: all sign patterns by brute force, SciPy, and the command line."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Sequence

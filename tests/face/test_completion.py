@@ -1,7 +1,5 @@
 """What a shell completes: names of studies, solvers, metrics and data."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path
@@ -18,12 +16,13 @@ from tests.support.page_studies import declare
     [
         ("show m", {"mine", "mine-2"}),
         ("resume y", {"yours"}),
-        ("report ", {"mine", "mine-2", "yours"}),
+        ("show ", {"mine", "mine-2", "yours"}),
         ("tune data --solver Rid", {"RidgeRanker"}),
         ("tune data --metric nd", {"ndcg@10", "ndcg"}),
         ("evaluate a b --also er", {"err@10", "err"}),
         ("solvers List", {"ListNet"}),
         ("tune api", {"api-search"}),
+        ("tune RUNS/m", {"RUNS/mine.toml"}),
         ("data api-", {"api-search"}),
     ],
 )
@@ -31,6 +30,9 @@ def test_words_are_completed(words: str, expected: set[str], tmp_path: Path, mon
     for name in ("mine", "mine-2", "yours"):
         declare(tmp_path, name)
     monkeypatch.setenv("RANKTUNE_HOME", str(tmp_path))
+    (tmp_path / "RUNS").mkdir()
+    (tmp_path / "RUNS" / "mine.toml").touch()
+    monkeypatch.chdir(tmp_path)
     place = str(len(words.split(" ")))
     environment = {"_RANKTUNE_COMPLETE": "complete_bash", "COMP_WORDS": f"ranktune {words}", "COMP_CWORD": place}
     done = CliRunner().invoke(app, prog_name="ranktune", env=environment)

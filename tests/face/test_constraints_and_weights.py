@@ -1,7 +1,5 @@
 """Monotone constraints and document weights of a study, through Python, the command line and TOML."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ import ranktune
 from ranktune.notebook import StudyResult
 from ranktune.solvers import Queries, RankSVM, RidgeRanker
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, StudyError
-from ranktune.tuner.workers.executor import InProcess
 
 STUDY: dict[str, Any] = {"trials": 2, "sampler": "random", "folds": 2}
 SOLVERS = ["RidgeRanker", "LambdaMART"]
@@ -34,7 +31,7 @@ def frame(seed: int = 0) -> pd.DataFrame:
 
 def tuned(folder: Path, data: object = None, **settings: Any) -> StudyResult:
     given = {"solvers": SOLVERS, "drop": ["times"]} | STUDY | settings
-    return ranktune.tune(frame() if data is None else data, **given, executor=InProcess(), home=folder)
+    return ranktune.tune(frame() if data is None else data, **given, home=folder)
 
 
 def never_moves_against(result: StudyResult) -> bool:

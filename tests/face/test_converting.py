@@ -1,7 +1,5 @@
 """Converting data and checking what was written, at the command line."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -9,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import ranktune
-from tests.support.commands import called, ended
+from tests.support.commands import ranktune as run
+from tests.support.commands import succeeded
 
 
 def _source(folder: Path) -> Path:
@@ -20,46 +19,31 @@ def _source(folder: Path) -> Path:
 
 def test_convert_then_describe(tmp_path: Path) -> None:
     source, output = _source(tmp_path), tmp_path / "made"
-    words = ["convert", str(source), "-o", str(output), "--zero-based", "--json"]
-    done = called(*words)
-    assert done.exit_code == 0, done.output
-    result = json.loads(done.stdout)
+    result = json.loads(succeeded("data", source, "-o", output, "--zero-based", "--json"))
     assert (result["queries"], result["documents"], result["features"], result["layout"]) == (12, 60, 2, "dense")
     assert ranktune.read(output).fingerprint == ranktune.read(source, one_based=False).fingerprint
-    shown = called("data", str(output), "--check")
-    assert shown.stdout == f"{output}: 60 documents are what was written.\n"
+    assert succeeded("data", output, "--check") == f"{output}: 60 documents are what was written.\n"
 
 
 def test_the_summary_says_what_to_do_with_it(tmp_path: Path) -> None:
-    done = called("convert", str(_source(tmp_path)), "-o", str(tmp_path / "made"), "--zero-based")
-    line = "made: 12 queries, 60 documents, 2 features (dense float32), 0 MB. Give it as DATA.\n"
-    assert done.stdout.endswith(line)
+    said = succeeded("data", _source(tmp_path), "-o", tmp_path / "made", "--zero-based")
+    assert said.endswith("made: 12 queries, 60 documents, 2 features (dense float32), 0 MB. Give it as DATA.\n")
 
 
-def test_damage_is_an_error_with_a_remedy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damage_is_an_error_with_a_remedy(tmp_path: Path) -> None:
     output = tmp_path / "made"
     ranktune.convert(_source(tmp_path), output, one_based=False)
     path = output / "grades.npy"
     path.write_bytes(path.read_bytes()[:-8] + b"\1" * 8)
-    assert ended(monkeypatch, "data", output, "--check") == 2
-    assert "grades.npy: is damaged" in (said := capsys.readouterr().err)
-    assert "Convert the source again." in said
-    assert ended(monkeypatch, "data", _source(tmp_path), "--check") == 2
-    assert "is not a converted folder" in capsys.readouterr().err
-
-
-def test_a_folder_that_exists_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "made").mkdir()
-    assert ended(monkeypatch, "convert", _source(tmp_path), "-o", tmp_path / "made") == 2
-    assert "exists already. Remove it, or write to another folder." in capsys.readouterr().err
+    said = run("data", output, "--check", cwd=tmp_path, check=2).stderr
+    assert "grades.npy: is damaged" in said and "Convert the source again." in said
+    said = run("data", _source(tmp_path), "--check", cwd=tmp_path, check=2).stderr
+    assert "is not a converted folder" in said
+    said = run("data", _source(tmp_path), "-o", output, cwd=tmp_path, check=2).stderr
+    assert "exists already. Remove it, or write to another folder." in said
 
 
 def test_the_cache_can_be_switched_off_for_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKTUNE_DATA_CACHE", "")
-    done = called("--no-cache", "data", str(_source(tmp_path)), "--zero-based")
-    assert done.exit_code == 0, done.output
+    succeeded("--no-cache", "data", _source(tmp_path), "--zero-based")
     assert os.environ["RANKTUNE_DATA_CACHE"] == "off"

@@ -1,7 +1,5 @@
 """Errors that nothing handles: one message, exit code 70, and a file with the traceback that only the user can read."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess
@@ -27,13 +25,13 @@ ERRORS = (
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException, *words: str) -> int:
-    """Run `ranktune list` with an error in it, and return the exit code."""
+    """Run `ranktune show` with an error in it, and return the exit code."""
 
     def fail(home: Path) -> None:
         raise error
 
     monkeypatch.setattr(listing, "listing", fail)
-    monkeypatch.setattr(sys, "argv", ["ranktune", "list", *words])
+    monkeypatch.setattr(sys, "argv", ["ranktune", "show", *words])
     monkeypatch.setattr(sys, "path", list(sys.path))
     with pytest.raises(SystemExit) as ended, pytest.MonkeyPatch.context() as patch:
         patch.setattr("warnings.showwarning", None)  # which main replaces
@@ -51,7 +49,7 @@ def test_an_unexpected_error_gives_one_message_and_a_file(
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.count("\n") == 1
-    assert said.err.startswith(f"error: `ranktune list --home {tmp_path}` was ended by ")
+    assert said.err.startswith(f"error: `ranktune show --home {tmp_path}` was ended by ")
     assert type(error).__name__ in said.err or isinstance(error, MemoryError)
     (file,) = (tmp_path / "cache" / "crashes").iterdir()
     assert str(file) in said.err
@@ -60,7 +58,7 @@ def test_an_unexpected_error_gives_one_message_and_a_file(
     text = file.read_text()
     assert "Traceback (most recent call last)" in text
     assert "in fail\n" in text
-    assert "command: ranktune list --home" in text
+    assert "command: ranktune show --home" in text
 
 
 def test_the_file_goes_elsewhere_where_the_cache_takes_none(

@@ -1,7 +1,5 @@
 """Which end of a column or file ranks first: the lowest of positions, else the highest, unless it is turned."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from pathlib import Path
@@ -13,7 +11,6 @@ import pytest
 
 import ranktune
 from ranktune.solvers.core.errors import RankTuneWarning
-from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import succeeded
 
 
@@ -118,7 +115,7 @@ def test_a_baseline_is_compared_in_its_direction(position: str | None, column: s
     columns = {**OPTIONS, "solvers": "RidgeRanker", "trials": 2, "sampler": "random", "folds": 3, "drop": "slot,rank"}
     columns |= {"position": position} if position else {"drop": "slot,rank,odd"}
     test = shop(20, 1)
-    result = ranktune.tune(DATA, test=test, baseline=column, executor=InProcess(), home=tmp_path, **columns)
+    result = ranktune.tune(DATA, test=test, baseline=column, home=tmp_path, **columns)
     assert result.gain is not None
     wanted = ranktune.evaluate(-test[column[7:].removeprefix("-")].to_numpy(), test, **OPTIONS)
     assert result.gain.comparison.mean_b == pytest.approx(wanted["metrics"]["ndcg@10"]["mean"])
@@ -127,7 +124,7 @@ def test_a_baseline_is_compared_in_its_direction(position: str | None, column: s
 def test_a_baseline_that_is_worse_than_a_random_order_is_warned_of(tmp_path: Path) -> None:
     columns = {**OPTIONS, "solvers": "RidgeRanker", "trials": 2, "sampler": "random", "drop": "slot,rank,odd"}
     with pytest.warns(RankTuneWarning, match="column:price ranks worse than a random order"):
-        ranktune.tune(DATA, test=shop(20, 1), baseline="column:price", executor=InProcess(), home=tmp_path, **columns)
+        ranktune.tune(DATA, test=shop(20, 1), baseline="column:price", home=tmp_path, **columns)
 
 
 def test_lists_are_interleaved_in_these_directions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

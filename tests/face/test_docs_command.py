@@ -1,7 +1,5 @@
 """ranktune docs: the pages without a network."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Configurations that a study tries first: those that it is given, and the best of an earlier study."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -52,9 +50,9 @@ def test_what_is_no_configuration_is_refused(first: object, says: str) -> None:
 
 def test_a_study_begins_with_the_best_of_an_earlier_one(tmp_path: Path) -> None:
     train, test = graded(60, 1), graded(40, 2)
-    ranktune.tune(train, test=test, name="old", solvers=SOLVERS, trials=6, jobs=1, home=tmp_path)
+    ranktune.tune(train, test=test, name="old", solvers=SOLVERS, trials=6, home=tmp_path)
     result = ranktune.tune(
-        train, test=test, name="new", like="old", solvers=["RankSVM", "ListNet"], trials=4, jobs=1, home=tmp_path
+        train, test=test, name="new", like="old", solvers=["RankSVM", "ListNet"], trials=4, home=tmp_path
     )
     old = [t for t in _trials(tmp_path, "old") if t.params[SOLVER] == "RankSVM" and t.value is not None]
     best = max(old, key=lambda trial: trial.value or 0.0)
@@ -62,7 +60,7 @@ def test_a_study_begins_with_the_best_of_an_earlier_one(tmp_path: Path) -> None:
     known = {name: value for name, value in best.params.items() if not name.startswith("RankSVM.C")}
     assert known.items() <= tried[0].params.items(), "the path chooses C"
     assert len(_trials(tmp_path, "new")) == 4 and result.study == "new"
-    ranktune.tune(train, test=test, name="new", solvers=["RankSVM", "ListNet"], trials=5, jobs=1, home=tmp_path)
+    ranktune.tune(train, test=test, name="new", solvers=["RankSVM", "ListNet"], trials=5, home=tmp_path)
     assert len(_trials(tmp_path, "new")) == 5, "it is continued without naming the earlier one"
 
 
@@ -72,7 +70,7 @@ def test_a_study_begins_with_the_parameters_of_fitted_models_of_other_libraries(
     trees.fit(train.features, train.grades.astype(int), group=train.lengths)
     ridge = Ridge(alpha=123.0).fit(train.features, train.grades)
     ranktune.tune(train, test=graded(40, 2), name="new", solvers=["LambdaMART", "RidgeRanker"], trials=2, full=True,
-                  first={"LambdaMART": trees, "RidgeRanker": ridge}, jobs=1, home=tmp_path)  # fmt: skip
+                  first={"LambdaMART": trees, "RidgeRanker": ridge}, home=tmp_path)  # fmt: skip
     tried = {trial.params[SOLVER]: trial.params for trial in _trials(tmp_path, "new")}
     assert tried["RidgeRanker"]["RidgeRanker.alpha"] == 123.0
     assert (tried["LambdaMART"]["LambdaMART.leaves"], tried["LambdaMART"]["LambdaMART.learning_rate"]) == (7, 0.15)
@@ -95,7 +93,7 @@ def test_boosting_goes_on_from_models_of_other_libraries(tmp_path: Path) -> None
 
 def test_an_earlier_study_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="nowhere"):
-        ranktune.tune(graded(20, 1), like="nowhere", trials=2, jobs=1, home=tmp_path)
+        ranktune.tune(graded(20, 1), like="nowhere", trials=2, home=tmp_path)
     assert not list(tmp_path.iterdir())
 
 

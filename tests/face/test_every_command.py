@@ -3,8 +3,6 @@
 And every command that writes, to a file or to standard output, answers in a sentence what the file system refuses.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -32,7 +30,7 @@ TEXTS = (
     "\x9b31m\x9d\u202eevil\u2066\u200b\ufeff",
     "\r\b\x0bnew\nline\x7f\u2028:smile:[/x]",
 )
-LONG = ("tune", "run", "resume", "retune", "warm")
+LONG = ("tune", "resume", "retune")
 """Commands that are run once; their results are shown by others."""
 SGR = re.compile(r"\x1b\[[\d;]*m")
 
@@ -63,7 +61,7 @@ def test_no_command_prints_what_a_terminal_obeys(
         assert code in (0, 1, 2, 10, 11) and "Traceback" not in said.err, said.err
         assert code != 2 or said.err.count("\n") <= 6, said.err
         assert harmful(said.out + said.err) == set()
-        if takes_json and code == 0 and command not in LONG:
+        if takes_json and code == 0 and command not in LONG and "--warm" not in words:
             assert ended(monkeypatch, *words, "--json") in (0, 1, 2, 10, 11)  # a second pass, or one that is refused
             out = capsys.readouterr().out
             assert out.isascii() and (not out or json.loads(out))
@@ -124,7 +122,7 @@ class Refusing(StringIO):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
-@pytest.mark.parametrize("words", [("list",), ("solvers", "--json"), ("docs", "howto/data")])
+@pytest.mark.parametrize("words", [("show",), ("solvers", "--json"), ("docs", "howto/data")])
 def test_an_output_that_takes_nothing_is_said(
     words: tuple[str, ...], number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -136,7 +134,7 @@ def test_an_output_that_takes_nothing_is_said(
 
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs /dev/full")
-@pytest.mark.parametrize("command", ["predict", "report", "export", "retune"])
+@pytest.mark.parametrize("command", ["predict", "show", "export", "retune"])
 def test_a_device_is_written_to_and_not_replaced(command: str, place: Place, tmp_path: Path) -> None:
     device = tmp_path / "full"
     device.symlink_to("/dev/full")
@@ -173,7 +171,7 @@ def test_names_that_are_no_utf_8_are_said(
     monkeypatch.setattr("warnings.showwarning", None)
     folder = tmp_path / "\udce9"
     shutil.copytree(place.home, folder / "runs")
-    for command in ("resume", "list", "show", "report", "watch", "retune", "worker"):
+    for command in ("resume", "show", "watch", "retune"):
         for words in place.used(command):
             there = [str(word).replace(str(place.home), str(folder / "runs")) for word in words]
             assert ended(monkeypatch, *there) in (0, 1, 2, 10, 11)

@@ -1,7 +1,5 @@
 """The command `ranktune export` as a user runs it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ import pytest
 from ranktune.arguments import ExportArguments
 from ranktune.command_line import exporting
 from ranktune.solvers.core.errors import RankTuneError, RankTuneWarning
-from ranktune.solvers.export.formats import FORMATS, export
+from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.models.linear import LinearModel
 from tests.support.commands import ranktune, write_letor
 from tests.support.export_samples import blend, linear, trees

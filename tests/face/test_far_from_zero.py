@@ -1,7 +1,5 @@
 """Features and scores that are far from 0 or huge beside their differences: studies find what they find without it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +8,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 import ranktune
+from ranktune.notebook import StudyResult
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Float
 from ranktune.solvers.data.queries import Queries
@@ -42,7 +41,7 @@ class Tiny(Ridge):  # type: ignore[misc]
         return scores
 
 
-def rows(result: ranktune.StudyResult) -> dict[str, tuple[float, float]]:
+def rows(result: StudyResult) -> dict[str, tuple[float, float]]:
     """The validation and test means by solver, in the order of the leaderboard."""
     means = {}
     for row in result.leaderboard:
@@ -53,9 +52,9 @@ def rows(result: ranktune.StudyResult) -> dict[str, tuple[float, float]]:
     return means
 
 
-def study(queries: Queries, X: Floats, home: Path, solvers: tuple[str, ...]) -> ranktune.StudyResult:
+def study(queries: Queries, X: Floats, home: Path, solvers: tuple[str, ...]) -> StudyResult:
     moved = Queries.from_arrays(X, queries.grades, qid=queries.query_ids[queries.query_of_document])
-    return ranktune.tune(moved, jobs=1, sampler="random", trials=5, solvers=solvers, folds=3, home=home)
+    return ranktune.tune(moved, sampler="random", trials=5, solvers=solvers, folds=3, home=home)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The command interleave: files, tables of 80 columns, JSON and mistakes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -16,7 +16,7 @@ def test_data_that_do_not_fit_are_refused_before_they_are_read(tmp_path: Path) -
     home = tmp_path / "home"
     memory = COORDINATOR + WORKER + (101 << 20)
     with pytest.raises(DataError, match=r"large\.npz: X.npy of shape \(1200000, 32\) takes about 307 MB .* are free"):
-        ranktune.tune(tmp_path / "large.npz", solvers="RidgeRanker", trials=1, jobs=1, memory=memory, home=home)
+        ranktune.tune(tmp_path / "large.npz", solvers="RidgeRanker", trials=1, memory=memory, home=home)
     assert list(home.iterdir()) == []
 
 

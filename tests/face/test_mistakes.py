@@ -1,7 +1,5 @@
 """Mistakes that people make, at the command line and in Python, and the sentence that each is answered with."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +14,8 @@ from sklearn.linear_model import Ridge
 import ranktune
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.tuner.workers.interrupts import Interrupted
-from tests.support.commands import ended
+from tests.support.commands import ranktune as run
+from tests.support.commands import study_file
 
 untyped: Any = ranktune
 """The calls below are wrong on purpose."""
@@ -39,7 +38,10 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log.assign(device="a phone", position=log.index % 5 + 1, click=TABLE["bought"]).to_csv("log.csv", index=False)
     TABLE.to_csv("headless.csv", index=False, header=False)
     TABLE.rename(columns={"price": "rating"}).to_csv("rated.csv", index=False)
+    study_file(Path("clicks.toml"), data="shop.csv", clicks=["log.csv"], click_columns="document=sku")
+    study_file(Path("falling.toml"), data="shop.csv", monotone="prize=1")
     Path("runs").mkdir()
+    Path("empty.txt").touch()
     numbers = TABLE[["price", "bm25"]]
     ranktune.RankSVM().fit(numbers, TABLE["bought"], qid=QID).as_model().save("model.json")
 
@@ -50,7 +52,11 @@ AT_THE_COMMAND_LINE = {
     ("fit", "shop.csv"): "No such command 'fit'. Here it is: ranktune tune.",
     ("mlflow", "mine", "http://127.0.0.1:5000"): "Here it is: ranktune tune DATA --name STUDY --mlflow URI, which logs",
     ("clicks", "log.csv", "-o", "grades.csv", "--model", "coec-lowest-rank"): "is gone: use coec.",
-    ("dashboard", "mine", "--optuna"): "No such option: --optuna. The record is an Optuna study: optuna-dashboard",
+    ("show", "mine", "--optuna"): "No such option: --optuna. The record is an Optuna study: optuna-dashboard",
+    ("show", "--page", "p.html"): "Invalid value for --page: is not for the list of all studies (without NAME): leave",
+    ("show", "mine", "--port", "9000"): "Invalid value for --port: is not for a study in the terminal (without --live)",
+    ("show", "mine", "--page", "p.html", "--wide"): "Invalid value for --wide: is not for --page: leave it out.",
+    ("show", "mine", "two", "--live"): "Invalid value for NAME: one study is shown first: leave the others out.",
     ("export", "model.json", "--format", "vespa", "--two-stage", "shop.csv"): "No such option: --two-stage. Export the",
     ("history", "mine"): "No such command 'history'. Here it is: ranktune retune NAME --history.",
     ("rollback", "mine", "v2"): "No such command 'rollback'. Here it is: ranktune retune NAME --rollback VERSION.",
@@ -76,9 +82,9 @@ AT_THE_COMMAND_LINE = {
     ("tune", "shop.csv", "--qid", "serach"): "no column 'serach' for the query ids. Did you mean 'search'?",
     ("tune", "shop.csv", *SHOP[:4]): "'sku' looks like the id of the document: --document sku. If it is not, leave it "
     "out: --drop sku.",
-    ("tune", "shop.csv", *SHOP, "--clicks", "log.csv"): "of the document. Perhaps it is: --click-column document=sku.",
-    ("tune", "shop.csv", *SHOP, "--clicks", "log.csv", "--click-column", "document=sku"): "and the data have no column "
-    "of document ids. Name it: --document COLUMN.",
+    ("tune", "shop.csv", *SHOP, "--clicks", "log.csv"): "of the document. Perhaps it is: click_columns = "
+    '"document=sku" (study file).',
+    ("tune", "clicks.toml", *SHOP): "and the data have no column of document ids. Name it: --document COLUMN.",
     ("clicks", "log.csv", "-o", "grades.csv"): "of the document. Perhaps it is: --column document=sku.",
     ("tune", "headless.csv"): "The first line of a file must hold the titles of its columns: is it missing?",
     ("tune", "rated.csv", *SHOP[:2], "--drop", "sku"): "'rating', and it has missing values or fractions, as ratings "
@@ -90,8 +96,7 @@ AT_THE_COMMAND_LINE = {
     ("tune", "shop.csv", *SHOP, "--within", "feature<=3"): "Did you mean 'features'?",
     ("tune", "shop.csv", *SHOP, "--baseline", "column:bm2"): "column:bm2: there is no such column of the data. Did you "
     "mean 'bm25'?",
-    ("tune", "shop.csv", *SHOP, "--monotone", "prize=1"): "names the feature 'prize', which the data do not have. Did "
-    "you mean 'price'?",
+    ("tune", "falling.toml", *SHOP): "names the feature 'prize', which the data do not have. Did you mean 'price'?",
     ("predict", "shop.csv", "model.json"): "shop.csv is not a RankTune model, which is JSON. Give a model.json",
     ("predict", "nothing.json", "shop.csv"): "nothing.json cannot be read: No such file or directory. Check the path:",
     ("predict", "runs", "shop.csv"): "runs is not a file. Check the path: a study keeps its model in",
@@ -99,31 +104,33 @@ AT_THE_COMMAND_LINE = {
     ("show", "ranktune-runs/mine"): "no study 'mine' in ranktune-runs.",
     ("export", "model.json", "--format", "slor"): "there is no format 'slor'. Did you mean 'solr'?",
     ("show", "mine"): "no study 'mine' in ranktune-runs.",
+    ("show", "../mine"): "may not begin with a dot",
+    ("resume", "mine"): "no study 'mine'",
+    ("tune", "none.toml"): "cannot read the study",
+    ("tune", "shpo.csv", "--jobs", "2"): "shpo.csv: there is no such file",  # said by the process that reads
+    ("tune", "empty.txt"): "holds no documents",
+    ("tune", "shop.csv", *SHOP, "--sampler", "bayes"): "Known:",
+    ("tune", "shop.csv", *SHOP, "--home", "log.csv"): "cannot write to",
+    ("predict", "model.json", "shop.csv", *SHOP, "-o", "none/scores.txt"): "cannot write none/scores.txt",
     ("reproduce", "solr"): "no paper 'solr' to reproduce. Did you mean 'solar'?",
 }
 
 
 @pytest.mark.parametrize("words", AT_THE_COMMAND_LINE, ids=" ".join)
-def test_at_the_command_line(
-    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert ended(monkeypatch, *words) == 2
-    said = capsys.readouterr()
-    assert AT_THE_COMMAND_LINE[words] in said.err and not said.out
+def test_at_the_command_line(words: tuple[str, ...]) -> None:
+    said = run(*words, cwd=Path(), check=2)
+    assert AT_THE_COMMAND_LINE[words] in said.stderr and not said.stdout
 
 
-def test_the_columns_of_data_are_listed_with_the_option_for_an_id(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert ended(monkeypatch, "data", "shop.csv", *SHOP[:4]) == 0
-    listed = capsys.readouterr().out
+def test_the_columns_of_data_are_listed_with_the_option_for_an_id() -> None:
+    listed = run("data", "shop.csv", *SHOP[:4], cwd=Path()).stdout
     assert "Looks like the id of the document: --document sku, or --drop sku" in listed
-    assert ended(monkeypatch, "data", "shop.csv", *SHOP[:4], "--document", "sku") == 0
-    assert re.search(r"sku +\S+ +document id", capsys.readouterr().out)
+    listed = run("data", "shop.csv", *SHOP[:4], "--document", "sku", cwd=Path()).stdout
+    assert re.search(r"sku +\S+ +document id", listed)
 
 
 def tune(**given: Any) -> object:
-    return ranktune.tune(TABLE, qid="search", grade="bought", drop="sku", **{"trials": 1, "jobs": 1} | given)
+    return ranktune.tune(TABLE, qid="search", grade="bought", drop="sku", **{"trials": 1} | given)
 
 
 def changed(**columns: object) -> object:
@@ -159,16 +166,14 @@ IN_PYTHON: dict[str, Callable[[], object]] = {
     r"'search' is the index of the frame: give reset_index\(\) of it": lambda: untyped.read(TABLE.set_index("search")),
     r"Give the name of a column: qid='NAME'.* tune\(\(X, y, qid\)\)": lambda: untyped.tune(TABLE, qid=TABLE["search"]),
     r"Make a frame of it: pandas.DataFrame\(data\)": lambda: untyped.read(TABLE.to_dict("list")),
-    "'brand' holds .*, not numbers: '(Elm|Fir)'. Give .*: grades=\"(Elm|Fir)=NUMBER,": lambda: untyped.read(
+    "'brand' holds words such as '(Elm|Fir)', 2 in all. Give .*: grades=\"(Elm|Fir)=NUMBER,": lambda: untyped.read(
         TABLE, qid="search", grade="brand", drop="sku"
     ),
     "'price' .values of type float and str, such as 'n/a'; a missing value is None or NaN": lambda: changed(
         price=["n/a", *X[1:, 0].tolist()]
     ),
     "remove those rows. A grade of 0 says: not": lambda: changed(bought=[None, *TABLE["bought"][1:]]),
-    "each query has one document only": lambda: untyped.tune(
-        TABLE, qid="sku", grade="bought", drop="search", trials=1, jobs=1
-    ),
+    "each query has one document only": lambda: untyped.tune(TABLE, qid="sku", grade="bought", drop="search", trials=1),
 }
 
 
@@ -199,12 +204,9 @@ DESCRIBED = {
 
 @pytest.mark.filterwarnings("ignore:the column 'price'")
 @pytest.mark.parametrize("words", DESCRIBED)
-def test_a_description_says_what_to_change(
-    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_description_says_what_to_change(words: str) -> None:
     MANY.assign(**DESCRIBED[words]).to_csv("many.csv", index=False)
-    ended(monkeypatch, "data", "many.csv", *SHOP)
-    said = " ".join(capsys.readouterr().out.split())
+    said = " ".join(run("data", "many.csv", *SHOP, cwd=Path()).stdout.split())
     assert words in said, said
 
 

@@ -1,7 +1,5 @@
 """A result that shows itself."""
 
-from __future__ import annotations
-
 import builtins
 import sys
 from html.parser import HTMLParser
@@ -20,17 +18,14 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.terminal import Notebook
 from ranktune.tuner.search.progress import TrialReport
 from tests.support.commands import called
+from tests.support.engine_samples import graded
 from tests.support.study_samples import trial
 
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
-    generator = np.random.default_rng(0)
-    X, qid = generator.random((240, 3)), np.repeat(np.arange(24), 10)
-    y = np.digitize(X[:, 0] - X[:, 1] + 0.4 * generator.normal(size=240), [0.0, 0.5])
-    home = tmp_path_factory.mktemp("home")
-    solvers = ("RidgeRanker", "BestFeature")
-    return ranktune.tune((X, y, qid), solvers=solvers, trials=3, sampler="random", name="s", home=home, jobs=1)
+    solvers, home = ("RidgeRanker", "BestFeature"), tmp_path_factory.mktemp("home")
+    return ranktune.tune(graded(24, 0), solvers=solvers, trials=3, sampler="random", name="s", home=home)
 
 
 def test_it_is_a_table_with_its_conclusion(result: StudyResult) -> None:
@@ -101,7 +96,7 @@ def test_printed_it_is_the_text_of_show_in_80_columns(result: StudyResult, monke
 def test_representations_are_short(result: StudyResult) -> None:
     assert repr(result).startswith("StudyResult(study='s', metric='ndcg@10', best=") and len(repr(result)) < 120
     study = ranktune.Study(name="s", trials=3, solvers=["RankSVM"], mlflow="http://me:secret@host:5000")
-    assert repr(study) == "Study(name='s', solvers=['RankSVM'], trials=3, mlflow='http://me:***@host:5000')"
+    assert repr(study) == "Study(solvers=['RankSVM'], trials=3, name='s', mlflow='http://me:***@host:5000')"
     assert repr(ranktune.Study(solvers=["RankSVM"])) == "Study(solvers=['RankSVM'])"
     queries = ranktune.Queries.from_arrays(np.ones((4, 3)), [0, 1, 0, 1], group=[2, 2])
     assert repr(queries) == "Queries(2 queries, 4 documents, 3 features)"

@@ -1,28 +1,19 @@
-"""ranktune.one_pass and `ranktune one-pass`: files that other commands take, tables, resumption after a kill."""
-
-from __future__ import annotations
+"""ranktune.one_pass and `ranktune one-pass`: files that other commands take, and tables."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import ranktune
-from ranktune.command_line.app import app
 from ranktune.solvers.core.arrays import Floats, dense
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.tuner.one_pass.result import OnePassResult
-from tests.support.commands import write_letor
+from tests.support.commands import called, succeeded, write_letor
 from tests.support.pass_samples import linear_queries
 
 
@@ -39,33 +30,18 @@ def weights_of(result: OnePassResult) -> Floats:
 def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     data, folder = written(tmp_path / "log.txt", 150, 1), tmp_path / "pass"
-    run = CliRunner().invoke
-    ended = run(app, ["one-pass", str(data), "-o", str(folder), "--configurations", "6", "--metric", "ndcg@5"])
-    assert ended.exit_code == 0, ended.output
+    given = ("one-pass", data, "--configurations", 6)
+    said = succeeded(*given, "-o", folder, "--metric", "ndcg@5")
     assert sorted(path.name for path in folder.iterdir()) == ["model.json", "result.json", "state.npz"]
-    assert max(map(len, ended.stdout.replace(str(tmp_path), "").splitlines())) <= 80
-    assert "ndcg@5 before learning, the best of" in ended.stdout and "other queries" in ended.stdout
+    assert max(map(len, said.replace(str(tmp_path), "").splitlines())) <= 80
+    assert "ndcg@5 before learning, the best of" in said and "other queries" in said
     result = json.loads((folder / "result.json").read_text())
     assert result["queries"] == 135 and result["test"]["queries"] <= 15
-    for command in (
-        ["evaluate", str(folder / "model.json"), str(data)],
-        ["predict", str(folder / "model.json"), str(data)],
-    ):
-        assert run(app, command).exit_code == 0
-    repeated = run(app, ["one-pass", str(data), "-o", str(folder)])
-    assert isinstance(repeated.exception, StudyError) and "holds a finished pass" in str(repeated.exception)
-    asked = [
-        "one-pass",
-        str(data),
-        "-o",
-        str(tmp_path / "other"),
-        "--configurations",
-        "6",
-        "--json",
-        "--solver",
-        "SOLAR1",
-    ]
-    printed = json.loads(run(app, asked).stdout)
+    for command in ("evaluate", "predict"):
+        succeeded(command, folder / "model.json", data)
+    repeated = called(*given, "-o", folder).exception
+    assert isinstance(repeated, StudyError) and "holds a finished pass" in str(repeated)
+    printed = json.loads(succeeded(*given, "-o", tmp_path / "other", "--json", "--solver", "SOLAR1"))
     assert {entry["solver"] for entry in printed["configurations"]} == {"SOLAR1"}
 
 
@@ -98,9 +74,8 @@ def test_a_document_counts_as_often_as_its_weight(tmp_path: Path) -> None:
     unit = ranktune.one_pass(frame.drop(columns="weight"), document_weight="unit", **given)
     assert unit.as_dict() == plain.as_dict() and (weights_of(unit) == weights_of(plain)).all()
     frame.to_parquet(tmp_path / "log.parquet")
-    asked = ["one-pass", str(tmp_path / "log.parquet"), "-o", str(tmp_path / "pass"), "--document-weight", "weight"]
-    asked += ["--drop", "unit", "--metric", "auc", "--solver", "SOLAR1", "--configurations", "6"]
-    assert CliRunner().invoke(app, asked).exit_code == 0
+    asked = ("one-pass", tmp_path / "log.parquet", "-o", tmp_path / "pass", "--document-weight", "weight")
+    succeeded(*asked, "--drop", "unit", "--metric", "auc", "--solver", "SOLAR1", "--configurations", 6)
     written_model = ranktune.load_model(tmp_path / "pass" / "model.json")
     assert isinstance(written_model, LinearModel)
     np.testing.assert_array_equal(written_model.weights, weights_of(weighted))
@@ -119,16 +94,15 @@ def test_a_pass_goes_on_from_that_of_the_day_before(tmp_path: Path) -> None:
 
     columns = [*"abcd", "colour", "grade", "qid"]
     first, second = written_day("monday", "rgb", columns), written_day("tuesday", "br", columns[::-1])
-    run, options = CliRunner().invoke, ["--configurations", "5", "--held-out", "0", "--qid", "qid"]
-    monday, tuesday = str(tmp_path / "1"), str(tmp_path / "2")
-    assert run(app, ["one-pass", first, "-o", monday, "--grade", "grade", *options]).exit_code == 0
-    ended = run(app, ["one-pass", second, "-o", tuesday, "--grade", "grade", "--after", monday, *options])
-    assert ended.exit_code == 0, ended.output
-    models = [ranktune.load_model(tmp_path / day / "model.json") for day in "12"]
+    options = ("--configurations", 5, "--held-out", 0, "--qid", "qid", "--grade", "grade")
+    monday, tuesday = tmp_path / "1", tmp_path / "2"
+    succeeded("one-pass", first, "-o", monday, *options)
+    succeeded("one-pass", second, "-o", tuesday, "--after", monday, *options)
+    models = [ranktune.load_model(day / "model.json") for day in (monday, tuesday)]
     assert models[0].feature_names == models[1].feature_names and "colour=g" in (models[1].feature_names or ())
-    assert json.loads((tmp_path / "2" / "result.json").read_text())["configurations"][0]["earlier"] in (0, 120)
-    again = run(app, ["one-pass", second, "-o", str(tmp_path / "3"), "--after", str(tmp_path), *options])
-    assert isinstance(again.exception, StudyError) and "state.npz, which a pass ends with" in str(again.exception)
+    assert json.loads((tuesday / "result.json").read_text())["configurations"][0]["earlier"] in (0, 120)
+    again = called("one-pass", second, "-o", tmp_path / "3", "--after", tmp_path, *options).exception
+    assert isinstance(again, StudyError) and "state.npz, which a pass ends with" in str(again)
 
 
 def test_says_which_features_have_no_scale() -> None:
@@ -153,29 +127,3 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StudyError, match="cannot make"):
         ranktune.one_pass(linear_queries(30, 4), folder=tmp_path / "file" / "pass")
-
-
-@pytest.mark.thorough
-def test_a_killed_pass_goes_on(tmp_path: Path) -> None:
-    data, folder = written(tmp_path / "log.txt", 3000, 5), tmp_path / "pass"
-    whole = ranktune.one_pass(data, configurations=8, held_out=0.05)
-    program = (
-        "import sys, ranktune\n"
-        "from ranktune.tuner.one_pass import checkpoint, tuning\n"
-        "checkpoint.SECONDS, checkpoint.SHARE_OF_WRITING, tuning.BLOCK_ROWS = 0.0, 1e9, 200\n"
-        "ranktune.one_pass(sys.argv[1], configurations=8, held_out=0.05, folder=sys.argv[2])\n"
-    )
-    call = [sys.executable, "-c", program, str(data), str(folder)]
-    for _ in range(3):
-        process = subprocess.Popen(call)
-        begun = time.monotonic()
-        while not (folder / "checkpoint.npz").exists() and process.poll() is None and time.monotonic() - begun < 60:
-            time.sleep(0.01)
-        time.sleep(0.2)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    if not (folder / "result.json").exists():
-        subprocess.run(call, check=True)
-    model = ranktune.load_model(folder / "model.json")
-    assert isinstance(model, LinearModel)
-    np.testing.assert_allclose(model.weights, whole.best_model.weights, rtol=1e-9)

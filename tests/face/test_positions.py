@@ -1,7 +1,5 @@
 """Positions of clicked documents: never features, used by LambdaMART alone, and carried with the data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +13,7 @@ from ranktune.notebook import StudyResult
 from ranktune.solvers import LambdaMART, Queries, RidgeRanker
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError
 from ranktune.solvers.data.queries import concatenate
-from ranktune.tuner.workers.executor import InProcess
-from tests.support.commands import called
+from tests.support.commands import called, study_file
 
 FEATURES = ["a", "b", "old", "noise"]
 STUDY: dict[str, Any] = {
@@ -50,7 +47,7 @@ def fit(frame: pd.DataFrame, positions: object = None, **parameters: Any) -> Lam
 
 
 def tuned(folder: Path, data: object, **settings: Any) -> StudyResult:
-    return ranktune.tune(data, **STUDY | settings, executor=InProcess(), home=folder)
+    return ranktune.tune(data, **STUDY | settings, home=folder)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -119,9 +116,10 @@ def test_solvers_without_a_use_for_positions_are_named_once(tmp_path: Path) -> N
 def test_the_command_takes_the_column_where_the_data_have_it(tmp_path: Path) -> None:
     clicked(3, 60).to_parquet(tmp_path / "log.parquet")
     clicked(4, 30).drop(columns="position").to_parquet(tmp_path / "test.parquet")
-    ran = called("tune", str(tmp_path / "log.parquet"), "--position", "position", "--solver", "LambdaMART",
+    declared = study_file(tmp_path / "positions.toml", data="log.parquet", position="position")
+    ran = called("tune", declared, "--solver", "LambdaMART",
                  "--test", str(tmp_path / "test.parquet"),
-                 "--trials", "1", "--jobs", "1", "--home", str(tmp_path), "--json")  # fmt: skip
+                 "--trials", "1", "--home", str(tmp_path), "--json")  # fmt: skip
     assert ran.exit_code == 0, ran.output
     (model,) = tmp_path.glob("*/model.json")
     assert ranktune.load_model(model).feature_names == tuple(FEATURES)

@@ -1,7 +1,5 @@
 """Weights of queries count in everything that a study averages: in Python, at the command line and on the pages."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,8 +22,8 @@ from ranktune.solvers.core.registrations import REGISTERED
 from ranktune.solvers.core.space import Parameter
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
 from ranktune.tuner.storage.record import Record
-from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import called
+from tests.support.study_samples import keyed
 
 METRIC = "ndcg@5"
 STUDY: dict[str, Any] = {
@@ -51,7 +49,7 @@ WEIGHTS = TEST.groupby("qid")["traffic"].first().to_numpy()
 
 def tuned(folder: Path, **settings: Any) -> StudyResult:
     given = STUDY | {"test": TEST, "weight": "traffic", "name": "s"} | settings
-    return ranktune.tune(TRAIN, **given, executor=InProcess(), home=folder)
+    return ranktune.tune(TRAIN, **given, home=folder)
 
 
 def per_query(scores: Floats, table: pd.DataFrame = TEST) -> Floats:
@@ -119,7 +117,7 @@ def test_the_pages_show_the_same_figures(tmp_path: Path, test: str) -> None:
         np.testing.assert_array_equal(evidence.weights, WEIGHTS)
     else:
         assert shown[f"expected {METRIC}, corrected for selection"] == pytest.approx(result.estimate.mean)
-    (wins,) = (panel for panel in queries.panels(data) if panel.key == "wins")
+    wins = keyed(queries.panels(data), "wins")
     for label, *_, difference, _, _, _ in wins.table.rows:
         ours, theirs = (evidence.values[METRIC][evidence.labels.index(name)] for name in (evidence.labels[0], label))
         assert difference == pytest.approx(weighted(ours - theirs, evidence.weights), abs=1e-6)
@@ -130,7 +128,7 @@ def test_weights_of_one_and_their_scale_change_no_figure(tmp_path: Path) -> None
     def rows(name: str, weight: str | None, factor: float) -> list[tuple[object, ...]]:
         weighted = TRAIN.assign(traffic=factor), TEST.assign(traffic=factor)
         given = STUDY | {"solvers": ["BestFeature"], "trials": 1, "weight": weight, "drop": ["traffic"] * (not weight)}
-        result = ranktune.tune(weighted[0], test=weighted[1], **given, name=name, executor=InProcess(), home=tmp_path)
+        result = ranktune.tune(weighted[0], test=weighted[1], **given, name=name, home=tmp_path)
         numbers = [result.estimate, *(getattr(row, part) for row in result.leaderboard for part in ("vali", "test"))]
         return [(number.mean, number.low, number.high) for number in numbers if number is not None]
 
@@ -167,8 +165,7 @@ def test_the_choice_follows_the_weights_where_fitting_does_not(tmp_path: Path) -
     given: dict[str, Any] = {"solvers": ["Picks"], "trials": 4, "sampler": "thompson", "test": "none"}
     for weight, column in (("traffic", 1), (None, 0)):
         result = ranktune.tune(
-            table, **STUDY | given, weight=weight, drop=[] if weight else ["traffic"], name=f"w{weight}",
-            executor=InProcess(), home=tmp_path,
+            table, **STUDY | given, weight=weight, drop=[] if weight else ["traffic"], name=f"w{weight}", home=tmp_path,
         )  # fmt: skip
         assert result.best_model.parameters == {"column": column}
 
@@ -179,7 +176,7 @@ def test_the_command_line_weighs_too(tmp_path: Path) -> None:
         table.to_csv(tmp_path / f"{name}.csv", index=False)
     home = str(tmp_path / "home")
     given = ["tune", str(tmp_path / "train.csv"), "--test", str(tmp_path / "test.csv"), "--weight", "traffic"]
-    given += f"--solver RidgeRanker --trials 2 --folds 2 --metric {METRIC} --name w --jobs 1".split()
+    given += f"--solver RidgeRanker --trials 2 --folds 2 --metric {METRIC} --name w".split()
     ran = called(*given, "--home", home, "--json")
     assert ran.exit_code == 0, ran.output
     result = json.loads(ran.stdout)

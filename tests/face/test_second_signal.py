@@ -1,7 +1,5 @@
 """Two signals end a command within seconds, also where compiled code runs that no signal interrupts."""
 
-from __future__ import annotations
-
 import random
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What a person gives with a password in it is never printed with it, whatever the command says of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +27,7 @@ COMMANDS = (
     ("data", "{}"), ("evaluate", "{}", "x.csv"), ("evaluate", "column:x", "{}"), ("tune", "{}", "--trials", "1"),
     ("tune", "x.csv", "--test", "{}"), ("interleave", "--judge", "{}"), ("interleave", "{}", "{}", "{}", "-o", "y.csv"),
     ("clicks", "{}", "-o", "y.csv"), ("predict", "{}", "x.csv"), ("export", "{}", "--format", "solr"),
-    ("ship", "{}", "--format", "solr"), ("watch", "{}", "x.csv"), ("retune", "s", "{}"),
+    ("export", "{}", "--format", "solr"), ("watch", "{}", "x.csv"), ("retune", "s", "{}"),
     ("show", "{}"),
     ("explain", "{}", "x.csv"), ("stream", "{}"),
 )  # fmt: skip

@@ -1,7 +1,5 @@
 """A better trial that is not delivered: the progress, the terminal, the report and Python say so alike."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,7 +13,7 @@ from tests.dashboards.web.test_report import payload_of
 from tests.support.commands import ended, write_letor
 from tests.support.engine_samples import graded
 
-SHORT = ("--jobs", "1", "--folds", "2", "--sampler", "random", "--test", "test.txt", "--name", "s", "--seed", "2")
+SHORT = ("--folds", "2", "--sampler", "random", "--test", "test.txt", "--name", "s", "--seed", "2")
 
 
 def curved(count: int, seed: int) -> Queries:
@@ -46,7 +44,7 @@ def test_why_the_best_trial_is_not_delivered(
     chosen = [word for solver in solvers for word in ("--solver", solver)]
     assert ended(monkeypatch, "tune", "train.txt", "--within", limit, "--trials", str(trials), *chosen, *SHORT) == 0
     said = " ".join(capsys.readouterr().out.split())
-    result = ranktune.resume("s", jobs=1)
+    result = ranktune.resume("s")
     best = max(trial.value for trial in result.optuna_study.trials if trial.value is not None)
     assert reason in result.set_aside and f"{best:.4f}, was set aside for the" in result.set_aside
     assert result.set_aside in said and result.set_aside in " ".join(str(result).split())

@@ -1,8 +1,5 @@
 """The trials of a study as scikit-optimize draws them."""
 
-from __future__ import annotations
-
-import numpy as np
 import pytest
 from skopt.space import Categorical, Real
 
@@ -10,6 +7,7 @@ import ranktune
 from ranktune.notebook import StudyResult
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.errors import ParameterError
+from tests.support.engine_samples import graded
 
 SPACE = {
     "RankSVM.C": Real(1e-2, 1e2, "log-uniform"),
@@ -21,13 +19,8 @@ SPACE = {
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
     """Of a study by scikit-optimize, which has made several suggestions."""
-    generator = np.random.default_rng(0)
-    X, qid = generator.random((240, 3)), np.repeat(np.arange(24), 10)
-    y = np.digitize(X[:, 0] - X[:, 1] + 0.4 * generator.normal(size=240), [0.0, 0.5])
     solvers, home = ("RankSVM", "RidgeRanker"), tmp_path_factory.mktemp("home")
-    return ranktune.tune(
-        (X, y, qid), solvers=solvers, trials=11, sampler="skopt", space=SPACE, name="s", home=home, jobs=1
-    )
+    return ranktune.tune(graded(24, 0), solvers=solvers, trials=11, sampler="skopt", space=SPACE, name="s", home=home)
 
 
 def test_trials_are_points_of_the_space_with_negative_values(result: StudyResult) -> None:

@@ -1,7 +1,5 @@
 """What is said while a study runs: to standard error, news at once, nothing that could harm a terminal."""
 
-from __future__ import annotations
-
 import pytest
 
 from ranktune.terminal import Lines, Live, watcher

@@ -1,7 +1,5 @@
 """Tuning forward in time through the public face: nothing that knows the future is rewarded."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -15,15 +13,14 @@ from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views import queries as view
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.tuner.runner.preparation import reopen
-from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
 from ranktune.tuner.splits.plans import Progressive
 from ranktune.tuner.study.home import StudyFolder
-from ranktune.tuner.workers.executor import InProcess
-from tests.support import commands as command
+from tests.support.commands import ranktune as run
+from tests.support.finished import Heard
 
 DAYS, A_DAY, DOCUMENTS = 30, 8, 6
-STUDY: dict[str, Any] = {"solvers": "RidgeRanker", "trials": 1, "sampler": "random", "executor": InProcess()}
+STUDY: dict[str, Any] = {"solvers": "RidgeRanker", "trials": 1, "sampler": "random"}
 
 
 def days(*, leak: bool) -> pd.DataFrame:
@@ -38,14 +35,6 @@ def days(*, leak: bool) -> pd.DataFrame:
     for k in range(DAYS) if leak else ():
         frame[f"of_day_{k}"] = np.where(day == k, signs[k] * grade, 0.0)
     return frame.sample(frac=1.0, random_state=0)
-
-
-class Noted(Silent):
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def stage(self, text: str) -> None:
-        self.lines.append(text)
 
 
 @pytest.fixture
@@ -107,11 +96,11 @@ def test_blends_and_boosting_go_forward_and_the_page_shows_periods(tmp_path: Pat
 def test_the_command_line_takes_times_and_refuses_what_has_none(tmp_path: Path) -> None:
     days(leak=False).to_csv(tmp_path / "days.csv", index=False)
     words = ("data", "days.csv", "--time", "day", "--json")
-    described = json.loads(command.ranktune(*words, cwd=tmp_path, check=0).stdout)
+    described = json.loads(run(*words, cwd=tmp_path).stdout)
     assert described["parts"][0]["times"] == "2026-01-01 to 2026-01-30"
     assert {"column": "day", "taken_as": "time"}.items() <= {**described["columns"][2]}.items()
     (tmp_path / "train.txt").write_text("1 qid:1 1:1\n0 qid:1 1:2\n")
-    refused = command.ranktune("tune", "train.txt", "--time", "day", cwd=tmp_path, check=2).stderr
+    refused = run("tune", "train.txt", "--time", "day", cwd=tmp_path, check=2).stderr
     assert "--time day names columns of a table, and train.txt has none" in " ".join(refused.split())
 
 
@@ -121,7 +110,7 @@ def test_data_in_memory_carry_times_and_what_does_not_fit_is_refused(tmp_path: P
     queries = ranktune.Queries.from_arrays(
         *arrays, qid=frame["qid"].to_numpy(), times=frame["day"].to_numpy().astype("datetime64[D]")
     )
-    noted = Noted()
+    noted = Heard()
     by_arrays = validated(queries, tmp_path / "arrays", gap="1d", progress=noted)
     assert "8 queries lie in the gap before the test queries, and are left out" in noted.lines, "those of a day"
     assert by_arrays == validated(frame, tmp_path / "frame", time="day", gap="1d")

@@ -1,10 +1,7 @@
 """A study says what has changed since it began, and is shown where the libraries of its solvers are missing."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
-import shutil
 import sys
 import warnings
 from collections.abc import Iterator
@@ -14,15 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import ranktune
-from ranktune.command_line.app import app
 from ranktune.daily.retuning import retune
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.tuner.splits.sealing import read_sealed, remove_sealed, write_sealed
-from tests.support.commands import letor
+from tests.support.commands import called, letor
 
 SOLVERS = {"catboost": "CatBoostRanker", "xgboost": "XGBoostRanker", "lightgbm": "LambdaMART"}
 
@@ -35,15 +30,7 @@ def data(tmp_path: Path) -> Path:
 def tuned(data: Path, *solvers: str) -> None:
     space = {f"{name}.trees": [20] for name in SOLVERS.values() if name in solvers}
     given: dict[str, Any] = {"solvers": solvers, "trials": 2, "metric": "pairwise", "space": space}
-    ranktune.tune(data, name="s", **given, jobs=1, home=data.parent)
-
-
-@pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of data and of a study of them, which is copied."""
-    folder = tmp_path_factory.mktemp("study")
-    tuned(letor(folder / "train.txt", 40, 1, documents=5), "RidgeRanker", "LambdaMART")
-    return folder
+    ranktune.tune(data, name="s", **given, home=data.parent)
 
 
 def with_versions(monkeypatch: pytest.MonkeyPatch, **versions: str | None) -> None:
@@ -66,31 +53,23 @@ def said(command: Any) -> list[str]:
     return [str(each.message) for each in caught if issubclass(each.category, RankTuneWarning)]
 
 
-@pytest.mark.parametrize(
-    ("changed", "line", "retuned"),
-    [
-        ({"numpy": "9.9"}, f"numpy {metadata.version('numpy')} -> 9.9.", True),
-        ({"scipy": "0.1", "lightgbm": "9"}, f"scipy {metadata.version('scipy')} -> 0.1, lightgbm ", False),
-        ({"optuna": None}, f"optuna {metadata.version('optuna')} -> None.", False),
-        ({"catboost": "9.9", "polars": "9.9"}, "", True),  # which its solvers do not use
-    ],
-)
-def test_other_versions_are_said_in_a_line(
-    changed: dict[str, str | None], line: str, retuned: bool, study: Path, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    home = shutil.copytree(study, tmp_path / "home")
-    assert said(lambda: ranktune.resume("s", jobs=1, home=home)) == []
+def test_other_versions_are_said_in_a_line(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tuned(data, "RidgeRanker", "LambdaMART")
+    unused: dict[str, str | None] = {"catboost": "9.9", "polars": "9.9"}  # by its solvers
+    changed = {"numpy": "9.9", "lightgbm": "9", "optuna": None}
+    lines = [f"{name} {metadata.version(name)} -> {new}" for name, new in changed.items()]
     with monkeypatch.context() as patch:
-        with_versions(patch, **changed)
-        commands = (
-            lambda: ranktune.resume("s", trials=3, jobs=1, home=home),
-            lambda: retune("s", home / "train.txt", trials=2, jobs=1, home=home),
-        )
-        for command in commands[: 1 + retuned]:
-            lines = [text for text in said(command) if "versions" in text]
-            assert [line in text and "\n" not in text for text in lines] == ([True] if line else [])
-    assert said(lambda: ranktune.resume("s", jobs=1, home=home)) == []
+        with_versions(patch, **unused)
+        assert said(lambda: ranktune.resume("s", home=data.parent)) == []
+        with_versions(patch, **changed | unused)
+        for command in (
+            lambda: ranktune.resume("s", trials=3, home=data.parent),
+            lambda: retune("s", data, trials=2, home=data.parent),
+        ):
+            (line,) = [text for text in said(command) if "versions" in text]
+            assert "\n" not in line and not any(name in line for name in unused)
+            assert all(each in line for each in lines)
+    assert said(lambda: ranktune.resume("s", home=data.parent)) == []
 
 
 def test_a_study_of_an_earlier_version_kept_none(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +81,7 @@ def test_a_study_of_an_earlier_version_kept_none(data: Path, monkeypatch: pytest
     write_sealed(file, json.dumps(declared))
     with_versions(monkeypatch, numpy="9.9")
     for trials in (3, 4):  # nor does it get those of today
-        assert said(lambda trials=trials: ranktune.resume("s", trials=trials, jobs=1, home=data.parent)) == []
+        assert said(lambda trials=trials: ranktune.resume("s", trials=trials, home=data.parent)) == []
 
 
 @pytest.fixture
@@ -132,12 +111,12 @@ def test_a_study_is_shown_without_the_libraries_of_its_solvers(
     remove_sealed(data.parent / "s" / "result.json")  # as if it had been killed
     monkeypatch.chdir(data.parent)
     missing(library)
-    for command in ("show s", "report s", "list", "retune s --history"):
-        done = CliRunner().invoke(app, [*command.split(), "--home", "."], env={"COLUMNS": "120"})
+    for command in ("show s", "show s --page s.html", "show", "retune s --history"):
+        done = called(*command.split(), "--home", ".", env={"COLUMNS": "120"})
         assert done.exit_code == 0, (command, done.output, done.exception)
         assert "unreadable" not in done.output and "not installed" not in done.output
     reason = f"{libraries.NAMES[library]} is not installed: pip install"
     with pytest.raises(ParameterError, match=reason):
-        ranktune.resume("s", trials=3, jobs=1, home=data.parent)
+        ranktune.resume("s", trials=3, home=data.parent)
     with pytest.raises(ParameterError, match=reason):
-        ranktune.tune(data, solvers=SOLVERS[library], trials=1, jobs=1, home=data.parent)
+        ranktune.tune(data, solvers=SOLVERS[library], trials=1, home=data.parent)

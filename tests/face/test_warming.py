@@ -1,27 +1,25 @@
 """The command warm compiles what is missing, once, where numba keeps it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 import ranktune
 from ranktune.command_line.warming import _choices, compile_solver, small_queries
 from ranktune.solvers.registry import SOLVERS
-from ranktune.tuner.search.progress import Silent
 from tests.support.commands import called
+from tests.support.finished import Heard
 
 
 def warm(cache: Path, *arguments: str) -> Any:
     """Run the command with machine code in cache, and return what it prints."""
     environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
-    command = [sys.executable, "-m", "ranktune", "warm", *arguments, "--json"]
+    command = [sys.executable, "-m", "ranktune", "solvers", "--warm", *arguments, "--json"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -29,20 +27,20 @@ def warm(cache: Path, *arguments: str) -> Any:
 
 @pytest.mark.thorough
 def test_a_second_run_compiles_nothing(tmp_path: Path) -> None:
-    first = warm(tmp_path, "--solver", "ridgeranker", "--solver", "BestFeature", "--jobs", "1")
+    first = warm(tmp_path, "ridgeranker", "BestFeature", "--jobs", "1")
     assert list(first["compiled"]) == ["reading text", "explanations", "RidgeRanker", "BestFeature"]
     assert first["compiled"]["reading text"] > 0.0
     assert sum(first["compiled"].values()) < first["seconds"]
     assert Path(first["cache"]).parent == tmp_path
     kept = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nbc")}
     assert len(kept) > 5
-    second = warm(tmp_path, "--solver", "RidgeRanker", "--solver", "BestFeature", "--jobs", "1")
+    second = warm(tmp_path, "RidgeRanker", "BestFeature", "--jobs", "1")
     assert set(second["compiled"].values()) == {0.0}
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nbc")} == kept
 
 
 def test_an_unknown_solver_is_an_error_that_names_the_nearest() -> None:
-    assert "Did you mean 'RankSVM'" in str(called("warm", "--solver", "RankSWM").exception)
+    assert "Did you mean 'RankSVM'" in str(called("solvers", "--warm", "RankSWM").exception)
 
 
 def test_every_active_choice_is_fitted_once() -> None:
@@ -61,15 +59,9 @@ def test_compiled_kernels_are_not_recompiled() -> None:
 def test_the_first_study_on_a_machine_says_once_that_it_compiles(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Stages(Silent):
-        said: ClassVar[list[str]] = []
-
-        def stage(self, text: str) -> None:
-            self.said.append(text)
-
     monkeypatch.setenv("RANKTUNE_CACHE", str(tmp_path / "cache"))
-    data = small_queries()
+    data, heard = small_queries(), Heard()
     for name in ("first", "second"):
-        ranktune.tune(data, solvers="BestFeature", trials=1, name=name, home=tmp_path, jobs=1, progress=Stages())
-    assert sum("compiling, once" in text for text in Stages.said) == 1
-    assert any("compiling, once" in text for text in Stages.said[: len(Stages.said) // 2])
+        ranktune.tune(data, solvers="BestFeature", trials=1, name=name, home=tmp_path, progress=heard)
+    assert sum("compiling, once" in text for text in heard.lines) == 1
+    assert any("compiling, once" in text for text in heard.lines[: len(heard.lines) // 2])

@@ -1,7 +1,5 @@
 """`ranktune watch` as a user runs it: a study of a table, days like before and days that differ, exit codes, pages."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -30,9 +28,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with data and a study in runs; published is left out, because ages change from day to day."""
     folder = tmp_path_factory.mktemp("shop")
     write_shop(folder)
-    ranktune.tune(
-        folder / "shop.csv", solvers=["RidgeRanker"], trials=2, name="shop", home=folder / "runs", jobs=1, **COLUMNS
-    )
+    ranktune.tune(folder / "shop.csv", solvers=["RidgeRanker"], trials=2, name="shop", home=folder / "runs", **COLUMNS)
     return folder
 
 
@@ -64,7 +60,7 @@ def test_a_changed_day_is_an_alarm_that_names_its_features(shop: Path) -> None:
     days, features = build("drift", data)
     assert [row[2] for row in days.table.rows][-1] == "alarm" and days.figure is not None
     assert {row[0] for row in features.table.rows} == {"price", "brand=Elm", "brand=(other)", "rating"}
-    assert called("report", "shop", "--home", shop / "runs", "-o", shop / "page.html").exit_code == 0
+    assert called("show", "shop", "--home", shop / "runs", "--page", shop / "page.html").exit_code == 0
     assert "2026-03-02" in unpacked_page((shop / "page.html").read_text())
 
 
@@ -104,7 +100,7 @@ def test_a_metric_of_clicks_is_watched_by_the_log_of_the_new_data(shop: Path) ->
     columns = {**COLUMNS, "document": "sku", "drop": ["day", "published"]}
     log: dict[str, Any] = {"clicks": shop / "clicks.csv", "click_columns": {"document": "sku"}}
     ranktune.tune(
-        shop / "shop.csv", metric="dr@5", solvers=["RidgeRanker"], trials=1, name="clicked", home=shop / "runs", jobs=1,
+        shop / "shop.csv", metric="dr@5", solvers=["RidgeRanker"], trials=1, name="clicked", home=shop / "runs",
         **log, **columns,
     )  # fmt: skip
     with_log = watch("clicked", shop / "shop.csv", home=shop / "runs", clicks=shop / "clicks.csv", save=False)
@@ -124,7 +120,7 @@ def test_folds_have_the_reference_of_the_model_that_is_delivered(tmp_path: Path)
                 for x in generator.normal(size=6)
             ]
             (tmp_path / "data" / fold / f"{part}.txt").write_text("".join(rows))
-    ranktune.tune(tmp_path / "data", solvers=["RidgeRanker"], trials=1, name="folds", home=tmp_path / "runs", jobs=1)
+    ranktune.tune(tmp_path / "data", solvers=["RidgeRanker"], trials=1, name="folds", home=tmp_path / "runs")
     found = watch("folds", tmp_path / "data/Fold1/test.txt", home=tmp_path / "runs")
     assert found.quality is not None and found.quality.part == "test" and found.tested == 30
 

@@ -1,7 +1,5 @@
 """Every form of data goes through read, tune, predict, evaluate and, where it is a file, the command line alike."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,9 +15,8 @@ import ranktune
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.sources.catalogue import load
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.tuner.workers.executor import InProcess
-from tests.support import commands as command
 from tests.support.commands import called, succeeded
+from tests.support.commands import ranktune as run
 from tests.support.input_samples import ROWS, SAMPLES, Sample, expected, in_folder
 
 STUDY: dict[str, Any] = {"solvers": "RidgeRanker", "trials": 2, "sampler": "random", "test": "none"}
@@ -69,10 +66,10 @@ def test_every_form_is_read_scored_and_evaluated_alike(name: str, tmp_path: Path
 @pytest.mark.parametrize("name", ["csv-columns", "jsonl-nested", "opensearch", "trec-folder"])
 def test_the_command_tunes_on_files_as_python_does(name: str, tmp_path: Path) -> None:
     _, source, options = made(name, tmp_path)
-    words = ["--solver", "RidgeRanker", "--trials", 2, "--sampler", "random", "--test", "none", "--jobs", 1]
+    words = ["--solver", "RidgeRanker", "--trials", 2, "--sampler", "random", "--test", "none"]
     home = tmp_path / "runs"
     result = json.loads(succeeded("tune", source, *options_of(options), *words, "--home", home, "--json"))
-    python = ranktune.tune(source, **STUDY, **options, executor=InProcess(), home=home)
+    python = ranktune.tune(source, **STUDY, **options, home=home)
     assert result["trials"] == python.trials == 2
     assert ranktune.load_model(result["model"]).fingerprint == python.best_model.fingerprint
 
@@ -80,7 +77,7 @@ def test_the_command_tunes_on_files_as_python_does(name: str, tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["polars-lazy", "tuple", "queries", "lightgbm", "xgboost"])
 def test_a_study_takes_objects(name: str, tmp_path: Path) -> None:
     _, source, _ = made(name, tmp_path)
-    result = ranktune.tune(source, **STUDY, executor=InProcess(), home=tmp_path / "runs")
+    result = ranktune.tune(source, **STUDY, home=tmp_path / "runs")
     assert result.trials == 2
     queries = ranktune.read(source)
     scores = ranktune.predict(result.best_model, source)
@@ -93,8 +90,8 @@ def test_a_study_in_toml_has_the_same_columns(name: str, tmp_path: Path) -> None
     lines = [f"{key} = {json.dumps([value] if key == 'drop' else Path(value).name)}" for key, value in options.items()]
     text = [f'data = "{source.name}"', 'solvers = ["RidgeRanker"]', "trials = 2", 'test = "none"', *lines]
     (tmp_path / "mine.toml").write_text("\n".join(text))
-    result = ranktune.run(tmp_path / "mine.toml", executor=InProcess(), home=tmp_path / "runs")
-    repeated = ranktune.tune(source, **STUDY, **options, executor=InProcess(), home=tmp_path / "runs", name="again")
+    result = ranktune.run(tmp_path / "mine.toml", home=tmp_path / "runs")
+    repeated = ranktune.tune(source, **STUDY, **options, home=tmp_path / "runs", name="again")
     assert result.best_model.fingerprint == repeated.best_model.fingerprint
 
 
@@ -103,7 +100,7 @@ def test_frames_are_validation_and_test_data_too(tmp_path: Path) -> None:
     other = frame.assign(bm25=frame["bm25"] + 1.0, age=-frame["age"])
     third = frame.assign(bm25=frame["bm25"] - 1.0, clicks=-frame["clicks"])
     study = {key: value for key, value in STUDY.items() if key != "test"}
-    result = ranktune.tune(frame, vali=other, test=third, **study, executor=InProcess(), home=tmp_path)
+    result = ranktune.tune(frame, vali=other, test=third, **study, home=tmp_path)
     assert result.best.test is not None
     assert result.best.test.mean == ranktune.evaluate(result.best_model, third)["metrics"]["ndcg@10"]["mean"]
 
@@ -134,11 +131,11 @@ def _shop(folder: Path, form: str) -> Any:
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "pandas", "polars"])
 def test_a_model_takes_tables_as_its_own_was_taken(form: str, tmp_path: Path) -> None:
     shop = _shop(tmp_path, form)
-    study: dict[str, Any] = {"executor": InProcess(), "home": tmp_path / "runs", "name": "shop"}
+    study: dict[str, Any] = {"home": tmp_path / "runs", "name": "shop"}
     options: dict[str, Any] = {"qid": "session", "grade": "bought"}
     model = ranktune.tune(shop, **STUDY | {"test": None}, **options, **study).best_model
     if form == "csv":  # read again
-        model = ranktune.resume("shop", trials=3, executor=InProcess(), home=tmp_path / "runs").best_model
+        model = ranktune.resume("shop", trials=3, home=tmp_path / "runs").best_model
     queries = ranktune.read(shop, **options)
     assert model.encoding == queries.encoding is not None
     assert model.feature_names == queries.feature_names and queries.n_features == 5
@@ -155,7 +152,7 @@ def test_a_model_takes_tables_as_its_own_was_taken(form: str, tmp_path: Path) ->
             json.loads(succeeded("evaluate", tmp_path / "model.json", shop, "--json"))["queries"] == queries.n_queries
         )
         words = ["--format", "python", "--check", shop, "-o", tmp_path / "m.py"]
-        done = called(*[str(word) for word in ("export", tmp_path / "model.json", *words)])
+        done = called("export", tmp_path / "model.json", *words)
         assert "added:age_days is the days from added to 2001-" in done.stderr
         assert "the order is the same on 48 of 48 queries" in done.stderr
 
@@ -164,7 +161,7 @@ def test_by_time_the_latest_queries_judge(tmp_path: Path) -> None:
     _, frame, _ = made("pandas", tmp_path)
     day = pd.to_datetime("2026-01-01") - pd.to_timedelta(frame["qid"], unit="D")  # the first queries are the latest
     study = STUDY | {"test": None, "group_by_time": "day", "name": "by-day"}
-    result = ranktune.tune(frame.assign(day=day), **study, executor=InProcess(), home=tmp_path)
+    result = ranktune.tune(frame.assign(day=day), **study, home=tmp_path)
     assert result.best.test is not None
     latest = frame[frame["qid"] < 100 + 4]  # a fifth of 24
     assert result.best.test.mean == ranktune.evaluate(result.best_model, latest)["metrics"]["ndcg@10"]["mean"]
@@ -176,9 +173,9 @@ def test_features_that_look_wrong_are_named_and_kept(tmp_path: Path) -> None:
     frame = pd.DataFrame({"qid": qid, "grade": np.digitize(X[:, 0] + generator.normal(size=600), [0.5, 1.5])})
     frame = frame.assign(a=X[:, 0], b=X[:, 1], sku=generator.permutation(600) + 1000)
     with pytest.warns(RankTuneWarning, match='feature sku is another whole number.*drop="sku"') as warned:
-        result = ranktune.tune(frame, **STUDY, executor=InProcess(), home=tmp_path)
+        result = ranktune.tune(frame, **STUDY, home=tmp_path)
     assert len(warned) == 1 and result.best_model.feature_names == ("a", "b", "sku")
-    result = ranktune.tune(frame, **STUDY, drop="sku", executor=InProcess(), home=tmp_path, name="without")
+    result = ranktune.tune(frame, **STUDY, drop="sku", home=tmp_path, name="without")
     assert result.best_model.feature_names == ("a", "b")
 
 
@@ -190,13 +187,13 @@ def test_errors_about_columns_name_options(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
 
     def refused(*words: str) -> str:
-        return command.ranktune(*words, cwd=tmp_path, check=2).stderr
+        return run(*words, cwd=tmp_path, check=2).stderr
 
     unnamed = refused("tune", "shop.csv", "--qid", "session")
     assert "Name it: --grade COLUMN. Perhaps it is 'bought'." in unnamed
     assert "Did you mean 'session'" in refused("tune", "shop.csv", "--grade", "bought", "--qid", "sesion")
     words = ("data", "shop.csv", "--grade", "bought", "--qid", "session", "--json")
-    columns = json.loads(command.ranktune(*words, cwd=tmp_path, check=0).stdout)["columns"]
+    columns = json.loads(run(*words, cwd=tmp_path).stdout)["columns"]
     assert columns[2]["note"].endswith("If it is not known when documents are ranked: --drop sku")
     assert "--drop 'x*' matches no column" in refused("data", "shop.csv", "--grade", "bought", "--drop", "x*")
     Path("train.txt").write_text("1 qid:1 1:1\n")

@@ -1,7 +1,5 @@
 """A study whose model compares the documents of a query: run, served, exported, explained and shown."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -36,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for seed, (name, queries) in enumerate({"train": 40, "vali": 15, "test": 20}.items()):
         letor(made / f"{name}.txt", queries, seed + 1)
     (made / "ranks.toml").write_text(DECLARED)
-    assert "whole queries" in ranktune("run", "ranks.toml", "--jobs", 1, cwd=made).stdout
+    assert "whole queries" in ranktune("tune", "ranks.toml", cwd=made).stdout
     return made
 
 
@@ -50,7 +48,7 @@ def test_a_served_study_keeps_ranks_where_the_system_holds_them(folder: Path, mo
     result = json.loads(ranktune("show", "ranks", "--json", cwd=folder).stdout)
     assert any(row["needs_queries"] and row["is_served"] for row in result["leaderboard"])
     (folder / "solr.toml").write_text(DECLARED.replace('"onnx"', '"solr"'))
-    said = ranktune("run", "solr.toml", "--jobs", 1, cwd=folder, check=2).stderr
+    said = ranktune("tune", "solr.toml", cwd=folder, check=2).stderr
     assert "'LambdaMART.within_query' cannot be 'ranks'. Known: none." in said
 
 

@@ -16,11 +16,14 @@ import pytest
 
 from ranktune import cli
 from ranktune.tuner.storage import database
-from tests.support.commands import write_letor
+from tests.support.commands import study_file, write_letor
 from tests.support.postgres_server import Server, free_port
 
 SECRET = "hush-Gre4t"
 DATA = ["train.txt", "--test", "none", "--solver", "RidgeRanker", "--sampler", "random", "--trials", "2", "--jobs", "1"]
+
+BEGUN = {"tune": ("tune", *DATA, "--name", "n"), "resume": ("resume", "n", "--join")}
+FILE = {"data": "train.txt", "test": "none", "solvers": ["RidgeRanker"], "sampler": "random", "trials": 2, "jobs": 1}
 
 
 def write(path: Path, seed: int) -> None:
@@ -86,14 +89,13 @@ def kept(here: Path, home: str = "ranktune-runs") -> list[str]:
         ("", "storage"),
     ],
 )
-@pytest.mark.parametrize("command", ["tune", "worker"])
+@pytest.mark.parametrize("command", ["tune", "resume"])
 def test_a_url_that_is_none_of_a_database(here: Path, refused: Refused, command: str, url: str, said: str) -> None:
-    arguments = ["tune", *DATA] if command == "tune" else ["worker"]
-    assert said in refused(*arguments, "--name", "n", "--storage", url)
+    assert said in refused(*BEGUN[command], "--storage", url)
     assert kept(here) == []
 
 
-@pytest.mark.parametrize("command", ["tune", "worker"])
+@pytest.mark.parametrize("command", ["tune", "resume"])
 def test_a_database_that_cannot_be_used(
     here: Path, refused: Refused, postgres: Server, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,9 +108,8 @@ def test_a_database_that_cannot_be_used(
         f"postgresql://me:{SECRET}@[half/db": "Check the address",
         f"postgresql://me:{SECRET}@no-such-host.invalid/db": "Check the address",
     }
-    arguments = ["tune", *DATA] if command == "tune" else ["worker"]
     for url, said in cases.items():
-        message = refused(*arguments, "--name", "n", "--storage", url)
+        message = refused(*BEGUN[command], "--storage", url)
         assert said in message
         assert postgres.password not in message
         assert kept(here) == []
@@ -121,11 +122,11 @@ def test_a_server_that_takes_connections_and_says_nothing(
     monkeypatch.setitem(database._SERVER, "connect_timeout", 1)
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         url = f"postgresql://me:{SECRET}@127.0.0.1:{silent.getsockname()[1]}/db"
-        assert "did not answer" in refused("worker", "--name", "n", "--storage", url)
+        assert "did not answer" in refused("resume", "n", "--join", "--storage", url)
 
 
 def test_a_worker_for_a_study_that_is_not_there(here: Path, refused: Refused, postgres: Server) -> None:
-    arguments = ["worker", "--name", "m", "--wait", "0"]
+    arguments = ["resume", "m", "--join", "--wait", "0"]
     assert "no study 'm' in postgresql://" in refused(*arguments, "--storage", postgres.new_database())
     assert "no study 'm' in ranktune-runs" in refused(*arguments)
     assert kept(here) == []
@@ -138,12 +139,6 @@ def test_a_worker_for_a_study_that_is_not_there(here: Path, refused: Refused, po
         (["--executor", "ray"], "HOST:6379"),
         (["--address", "tcp://127.0.0.1:9"], "go together"),
         (["--executor", "slurm"], "Known: dask, processes, ray"),
-        (["--trial-memory", "lots"], "--trial-memory lots: it must be a number of bytes"),
-        (["--trial-memory", "-4GB"], "it must be a number of bytes"),
-        (["--trial-memory", "0"], "it must be a number of bytes"),
-        (["--artifacts", "ftp://x"], "s3://BUCKET/PREFIX"),
-        (["--artifacts", "train.txt/arrays"], "train.txt/arrays"),
-        (["--artifacts", "/proc/arrays"], "/proc/arrays"),
         (["--sampler", "thomson"], "Did you mean 'thompson'"),
         (["--metric", "ndgc"], "ndcg"),
         (["--join"], "--name"),
@@ -152,6 +147,30 @@ def test_a_worker_for_a_study_that_is_not_there(here: Path, refused: Refused, po
 )
 def test_options_that_cannot_be(here: Path, refused: Refused, arguments: list[str], said: str) -> None:
     assert said in refused("tune", *DATA, *arguments)
+    assert kept(here) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"trial_memory": "lots"}, "trial_memory = 'lots' (study file): it must be a number of bytes"),
+        ({"trial_memory": "-4GB"}, "it must be a number of bytes"),
+        ({"trial_memory": 0}, "it must be a number of bytes"),
+        ({"trial_timeout": 0}, "trial_timeout"),
+        ({"trial_timeout": "soon"}, "trial_timeout"),
+        ({"jobs": "two"}, "jobs"),
+        ({"like": "nothing"}, "no study 'nothing'"),
+        ({"artifacts": "ftp://x"}, "s3://BUCKET/PREFIX"),
+        ({"artifacts": "train.txt/arrays"}, "train.txt/arrays"),
+        ({"artifacts": "/proc/arrays"}, "/proc/arrays"),
+        ({"artifact": "/proc"}, "a study has no field 'artifact'"),
+    ],
+    ids=str,
+)
+def test_fields_of_a_study_file_that_cannot_be(
+    here: Path, refused: Refused, fields: dict[str, object], said: str
+) -> None:
+    assert said in refused("tune", study_file(here / "s.toml", **{**FILE, **fields}))
     assert kept(here) == []
 
 
@@ -170,9 +189,7 @@ def test_an_address_where_no_scheduler_listens(here: Path, refused: Refused, mon
     assert kept(here) == []
 
 
-@pytest.mark.parametrize(
-    "option", [("--trial-timeout", "0"), ("--trial-timeout", "nan"), ("--jobs", "0"), ("--trials", "0")]
-)
+@pytest.mark.parametrize("option", [("--timeout", "0"), ("--timeout", "nan"), ("--jobs", "0"), ("--trials", "0")])
 def test_numbers_out_of_range(here: Path, refused: Refused, option: tuple[str, str]) -> None:
     assert option[0] in refused.said("tune", *DATA, *option)
     assert kept(here) == []
@@ -183,7 +200,7 @@ def test_a_home_on_a_network_file_system(here: Path, refused: Refused, monkeypat
     (here / "self" / "mounts").write_text(f"/dev/sda / ext4 rw 0 0\nserver:/runs {here}/far nfs4 rw 0 0\n")
     monkeypatch.setattr("psutil.PROCFS_PATH", str(here))
     message = refused("tune", *DATA, "--home", "far/runs")
-    assert "is on a network file system (nfs4)" in message and "--storage postgresql://" in message
+    assert "is on a network file system (nfs4)" in message and "--storage 'postgresql://" in message
     assert kept(here, "far/runs") == []
 
 

@@ -20,8 +20,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 REFUSALS = ("enospc", "eio", "erofs", "eacces", "edquot")
-NEVER_END = ("dashboard",)
-SLOW = ("warm",)
+SLOW = ("solvers",)
 FEW = 8
 """Refusals of a command, at random writes; the slow test has all of each command's first writes and last ones."""
 MANY = 400
@@ -49,7 +48,7 @@ class Bench:
         (self.folder / "log").unlink(missing_ok=True)
         said = self.folder / "said"
         variables = {"FAULT_FOLDER": str(self.place.folder), "FAULT_LOG": str(self.folder / "log")}
-        if words[0] == "warm":
+        if "--warm" in words:
             variables |= {"RANKTUNE_CACHE": str(self.place.folder / "cache"), "NUMBA_CACHE_DIR": ""}
         return self._forked.run(words, said, variables | fault), said.read_text(errors="replace")
 
@@ -74,11 +73,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 @pytest.mark.parametrize("most", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "command",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
-        for name in commands()
-        if name not in NEVER_END
-    ],
+    [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in commands()],
 )
 def test_a_refused_write_is_a_sentence(command: str, most: int, bench: Bench) -> None:
     generator = np.random.default_rng(0)
@@ -93,16 +88,6 @@ def test_a_refused_write_is_a_sentence(command: str, most: int, bench: Bench) ->
 
 def test_what_writes_is_among_them(bench: Bench) -> None:
     """Commands that write nothing here are those that print, or that only write where data are large."""
-    silent = {name for name in commands() if name not in (*NEVER_END, *SLOW)}
+    silent = {name for name in commands() if name not in SLOW}
     silent -= {name for name in silent if any(bench.writes(words) for words in bench.words(name))}
-    assert silent == {
-        "list",
-        "show",
-        "evaluate",
-        "explain",
-        "data",
-        "solvers",
-        "reproduce",
-        "docs",
-        "worker",
-    }
+    assert silent == {"evaluate", "explain", "reproduce", "docs"}

@@ -5,11 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import subprocess
-import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +15,6 @@ from ranktune.solvers.core.errors import RankTuneWarning, StudyError
 from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.storage.record import Record, number_of
 from tests.support.faults import Faults
-from tests.support.paths import ROOT
 from tests.tuner.storage.test_record import DISTRIBUTIONS, PARAMS
 
 TRIALS = 2
@@ -134,65 +129,3 @@ def test_a_commit_whose_answer_is_lost_is_not_done_twice(begun: Path, tmp_path: 
         if lost.what is None:
             break
     assert at > 2 * TRIALS
-
-
-LIMITED = """
-import resource, signal, sys
-from pathlib import Path
-sys.path.insert(0, {tests!r})
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-from ranktune.solvers.core.errors import StudyError
-from tests.faults.test_faults import run
-resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
-acknowledged = []
-try:
-    run(Path({folder!r}), acknowledged, trials=12, size={size})
-except StudyError as error:
-    print(error, file=sys.stderr)
-print(*acknowledged)
-"""
-
-
-def in_a_process(script: str) -> tuple[list[int], str]:
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return [int(word) for word in done.stdout.split()], done.stderr
-
-
-@pytest.mark.parametrize("limit", [6_000, 200_000], ids=["arrays", "database"])
-def test_files_that_may_not_grow(begun: Path, tmp_path: Path, limit: int) -> None:
-    folder = tmp_path / "s"
-    shutil.copytree(begun, folder)
-    size = 1000 if limit < 10_000 else 20
-    script = LIMITED.format(tests=str(ROOT), limit=limit, folder=str(folder), size=size)
-    acknowledged, said = in_a_process(script)
-    assert len(acknowledged) < 12
-    assert said.count("\n") == 1 and "ranktune resume" in said
-    run(folder, acknowledged, trials=12, size=size, checked=True)
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of a megabyte, or a skip."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], capture_output=True)
-    if mounted.returncode != 0:
-        pytest.skip("file systems cannot be mounted here")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-def test_a_disk_that_is_full(begun: Path, small_disk: Path) -> None:
-    folder = small_disk / "s"
-    shutil.copytree(begun, folder)
-    ballast = small_disk / "ballast"
-    acknowledged: list[int] = []
-    with pytest.raises(StudyError, match=r"(full|No space left|I/O error).* `ranktune resume` goes on"):
-        for trials in range(1, 100):
-            run(folder, acknowledged, trials=trials, size=2000)
-            with suppress(OSError), ballast.open("ab") as file:  # what is left may be less
-                file.write(bytes(20_000))
-    ballast.unlink(missing_ok=True)
-    assert len(acknowledged) > 1
-    run(folder, acknowledged, trials=len(acknowledged) + 3, size=2000, checked=True)

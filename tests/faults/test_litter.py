@@ -62,7 +62,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ("data", ("convert", "{}/data.txt", "-o", "{}/out/data")),
+        ("data", ("data", "{}/data.txt", "-o", "{}/out/data")),
         ("lists", ("interleave", "column:1", "column:2", "{}/data.txt", "-o", "{}/out/lists.jsonl")),
         ("", ("data", "{}/data.txt")),
         ("current", ("retune", "shop", "--rollback", "shop", "--home", "{}/home")),
@@ -82,7 +82,7 @@ def test_what_a_killed_command_left_is_removed_by_the_next(target: str, words: t
     assert drafts(place) == []
 
 
-@pytest.mark.parametrize("words", [("convert", "-o"), ("interleave", "column:1", "column:2", "-o")])
+@pytest.mark.parametrize("words", [("data", "-o"), ("interleave", "column:1", "column:2", "-o")])
 def test_what_a_live_process_writes_is_left(words: tuple[str, ...], place: Path) -> None:
     """It stands still, as where a laptop is closed; another command writes into the same folder meanwhile."""
     (place / "out").mkdir()

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 from optuna.trial import TrialState
 
-from ranktune.tuner.storage.record import RESTARTS, Record, number_of
+from ranktune.tuner.storage.attributes import RESTARTS
+from ranktune.tuner.storage.record import number_of
 from ranktune.tuner.study.events import read_events
-from tests.faults.test_survival import acknowledged, checked, joined_events, start
+from tests.faults.test_survival import acknowledged, checked, joined_events, start, wait_for
 from tests.fuzzing.asked import stable
 from tests.support.engine_samples import graded
 from tests.support.postgres_server import Server
@@ -32,14 +33,6 @@ SOON = 60.0
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "s").mkdir()
     return tmp_path / "s"
-
-
-def wait_for(what: Callable[[], object], owner: subprocess.Popen[str], seconds: float = SOON) -> None:
-    until = time.monotonic() + seconds
-    while not what():
-        assert owner.poll() is None, owner.communicate()[1]
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def more_than(folder: Path, count: int) -> bool:
@@ -88,16 +81,10 @@ def gone_through(
     return [errors, *(said for _, said in ends)]
 
 
-def test_a_server_that_crashes_repeatedly_costs_nothing(postgres: Server, folder: Path) -> None:
-    errors = gone_through(postgres, folder, 72, [0.0, 1.5])
+@pytest.mark.parametrize("away", [1.5, pytest.param(30.0, marks=pytest.mark.slow)])
+def test_a_server_that_crashes_repeatedly_costs_nothing(postgres: Server, folder: Path, away: float) -> None:
+    errors = gone_through(postgres, folder, 72, [0.0, away])
     assert all(map(said_only_warnings, errors)), errors
-
-
-@pytest.mark.slow
-def test_a_server_that_is_away_for_long_costs_nothing(postgres: Server, folder: Path) -> None:
-    errors = gone_through(postgres, folder, 120, [0.0, 30.0, 0.0])
-    assert all(map(said_only_warnings, errors)), errors
-    assert all("does not answer" in error and "answers again after" in error for error in errors)
 
 
 @pytest.mark.parametrize("seconds", [2.0, pytest.param(30.0, marks=pytest.mark.slow)])
@@ -118,11 +105,9 @@ def test_a_worker_that_comes_back_too_late_hands_in_nothing(postgres: Server, fo
     worker.send_signal(signal.SIGSTOP)
     wait_for(lambda: [e for e in read_events(folder) if e["event"] == "reissued"], owner)
     worker.send_signal(signal.SIGCONT)
-    _, errors = owner.communicate(timeout=2 * SOON)
-    assert owner.returncode == 0, errors
+    succeeded(owner)
     (folder / "over").touch()
-    ran, heard = worker.communicate(timeout=SOON)
-    assert worker.returncode == 0, heard
+    ran, _ = succeeded(worker)
     result = checked(folder, 40, url)
     assert {trial.state for trial in result} == {TrialState.COMPLETE}
     reissued = {e["trial"] for e in read_events(folder) if e["event"] == "reissued"}
@@ -131,22 +116,37 @@ def test_a_worker_that_comes_back_too_late_hands_in_nothing(postgres: Server, fo
     assert int(ran) == by_joined, "what it handed in too late would be counted as its own"
 
 
+def at(url: str) -> list[str]:
+    return ["--name", "n", "--storage", url, "--jobs", "1"]
+
+
+def begun(folder: Path, url: str, *words: str) -> tuple[subprocess.Popen[str], Path]:
+    """Start a study in a database; return its process and log, once a trial has finished."""
+    test_joining.write(graded(120, 0), folder / "train.txt")
+    log = folder / "ranktune-runs" / "n" / "events.jsonl"
+    tune = ["tune", "train.txt", "--test", "none", "--sampler", "random", "--solver", "RankSVM"]
+    owner = test_joining.start(folder, *tune, *words, *at(url))
+    wait_for(lambda: log.exists() and '"finished"' in log.read_text(), owner)
+    return owner, log
+
+
+def succeeded(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Return what a command wrote to each stream, which must succeed."""
+    out, errors = process.communicate(timeout=4 * SOON)
+    assert process.returncode == 0, errors
+    return out, errors
+
+
 def test_commands_wait_for_a_server_that_is_away(postgres: Server, tmp_path: Path) -> None:
     """The same from the command line: an owner with its lanes and a worker, each with all that it reads and writes."""
-    url, log = postgres.new_database(), tmp_path / "ranktune-runs" / "n" / "events.jsonl"
-    test_joining.write(graded(120, 0), tmp_path / "train.txt")
-    data = ("train.txt", "--test", "none", "--solver", "RankSVM", "--solver", "ElasticRank", "--sampler", "random")
-    at = ("--name", "n", "--storage", url, "--jobs", "1")
-    owner = test_joining.start(tmp_path, "tune", *data, "--trials", "200", *at, "--json")
-    wait_for(lambda: log.exists() and '"finished"' in log.read_text(), owner)
-    worker = test_joining.start(tmp_path, "worker", *at)
+    url = postgres.new_database()
+    owner, log = begun(tmp_path, url, "--solver", "ElasticRank", "--trials", "200", "--json")
+    worker = test_joining.start(tmp_path, "resume", "n", "--join", *at(url)[2:])
     wait_for(lambda: '"worker_joined"' in log.read_text(), owner)
     postgres.crash(1.0)
-    out, errors = owner.communicate(timeout=2 * SOON)
-    assert owner.returncode == 0, errors
+    out, errors = succeeded(owner)
     assert json.loads(out)["trials"] == 200
-    _, said = worker.communicate(timeout=SOON)
-    assert worker.returncode == 0, said
+    _, said = succeeded(worker)
     events = Counter(event["event"] for event in read_events(log.parent))
     assert events["storage_away"] == events["storage_back"] > 0
     assert (events["asked"], events["finished"] + events["pruned"]) == (200, 200)
@@ -162,31 +162,25 @@ def test_commands_wait_for_a_server_that_is_away(postgres: Server, tmp_path: Pat
 @pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGTERM, signal.SIGINT]], ids=["once", "twice"])
 def test_a_signal_ends_the_wait_for_a_server(postgres: Server, tmp_path: Path, signals: list[signal.Signals]) -> None:
     """The server does not come back; once it does, the study goes on to the end."""
-    url, log = postgres.new_database(), tmp_path / "ranktune-runs" / "n" / "events.jsonl"
-    test_joining.write(graded(120, 0), tmp_path / "train.txt")
-    data = ("train.txt", "--test", "none", "--solver", "RankSVM", "--sampler", "random", "--trials", "100")
-    at = ("--name", "n", "--storage", url, "--jobs", "1")
-    owner = test_joining.start(tmp_path, "tune", *data, *at)
-    wait_for(lambda: log.exists() and '"finished"' in log.read_text(), owner)
-    worker = test_joining.start(tmp_path, "worker", *at)
+    url = postgres.new_database()
+    owner, log = begun(tmp_path, url, "--trials", "100")
+    worker = test_joining.start(tmp_path, "resume", "n", "--join", *at(url)[2:])
     wait_for(lambda: '"worker_joined"' in log.read_text(), owner)
     postgres.stop(signal.SIGQUIT)
     try:
         wait_for(lambda: '"storage_away"' in log.read_text(), owner)
         time.sleep(3.0)  # by now both wait for seconds between two tries
         for process in (owner, worker):
-            begun = time.monotonic()
+            sent = time.monotonic()
             for number in signals:
                 process.send_signal(number)
                 time.sleep(0.2)
             _, said = process.communicate(timeout=SOON)
-            assert process.returncode == 130 and time.monotonic() - begun < 15.0, said
+            assert process.returncode == 130 and time.monotonic() - sent < 15.0, said
             assert "Interrupted." in said and "Traceback" not in said and postgres.password not in said
     finally:
         postgres.start()
-    resumed = test_joining.start(tmp_path, "resume", "n", *at[2:], "--json")
-    out, errors = resumed.communicate(timeout=2 * SOON)
-    assert resumed.returncode == 0, errors
+    out, _ = succeeded(test_joining.start(tmp_path, "resume", "n", *at(url)[2:], "--json"))
     assert json.loads(out)["trials"] == 100
 
 
@@ -196,45 +190,21 @@ def test_a_server_that_crashes_in_every_stage_changes_no_result(postgres: Server
     tune = ("tune", "train.txt", "--solver", "RankSVM", "--solver", "RidgeRanker", "--sampler", "random", "--json")
     end = ("--trials", "30", "--jobs", "1")
     calm = test_joining.start(tmp_path, *tune, *end, "--name", "calm")
-    expected, errors = calm.communicate(timeout=4 * SOON)
-    assert calm.returncode == 0, errors
-    at = ("--name", "n", "--storage", postgres.new_database())
-    owner, log = test_joining.start(tmp_path, *tune, *end, *at), tmp_path / "ranktune-runs" / "n" / "events.jsonl"
+    expected, _ = succeeded(calm)
+    place = ("--name", "n", "--storage", postgres.new_database())
+    owner, log = test_joining.start(tmp_path, *tune, *end, *place), tmp_path / "ranktune-runs" / "n" / "events.jsonl"
     for stage in ("search", "rescoring", "refitting", "saving", "explaining"):
         while owner.poll() is None and not (log.exists() and f'"{stage}"' in log.read_text()):
             time.sleep(0.002)
         postgres.crash(0.5)
         if stage == "search":
-            second = test_joining.start(tmp_path, *tune, *end, *at)
+            second = test_joining.start(tmp_path, *tune, *end, *place)
             assert second.wait(4 * SOON) == 2 and "is being run by" in second.communicate()[1]
-    out, errors = owner.communicate(timeout=4 * SOON)
-    assert owner.returncode == 0, errors
+    out, errors = succeeded(owner)
     assert "Traceback" not in errors
     assert stable(json.loads(out), "") == stable(json.loads(expected.replace("calm", "n")), "")
     events = Counter(event["event"] for event in read_events(log.parent))
     assert events["storage_away"] == events["storage_back"] > 0
-
-
-@pytest.mark.slow
-def test_a_second_coordinator_takes_over_from_one_that_is_cut_off(postgres: Server, tmp_path: Path) -> None:
-    """The first finds that out when its connection is back, and writes nothing any more."""
-    test_joining.write(graded(120, 0), tmp_path / "train.txt")
-    url, log = postgres.new_database(), tmp_path / "a" / "n" / "events.jsonl"
-    tune = ("tune", "train.txt", "--solver", "RankSVM", "--sampler", "random", "--trials", "200", "--jobs", "1")
-    with Proxy(postgres.port) as proxy:
-        through = url.replace(str(postgres.port), str(proxy.port))
-        first = test_joining.start(tmp_path, *tune, "--name", "n", "--home", "a", "--storage", through)
-        wait_for(lambda: log.exists() and '"finished"' in log.read_text(), first)
-        second = test_joining.start(tmp_path, *tune, "--name", "n", "--home", "b", "--storage", url, "--json")
-        proxy.cut(60.0)
-        out, errors = second.communicate(timeout=4 * SOON)
-        assert second.returncode == 0, errors
-        _, said = first.communicate(timeout=4 * SOON)
-    assert first.returncode == 2 and "was taken over by another process" in said and "Traceback" not in said, said
-    assert json.loads(out)["trials"] == 200
-    record = Record(tmp_path / "b" / "n", "n", "ndcg@10", url)
-    assert sorted(number_of(trial) for trial in record.trials()) == list(range(200))
-    record.close()
 
 
 @pytest.fixture
@@ -259,11 +229,7 @@ def test_a_full_disk_of_the_server_is_said_and_costs_nothing(
     small_database: tuple[str, Path], postgres: Server, tmp_path: Path
 ) -> None:
     url, disk = small_database
-    test_joining.write(graded(60, 0), tmp_path / "train.txt")
-    data = ("train.txt", "--test", "none", "--solver", "RidgeRanker", "--sampler", "random", "--trials", "120")
-    owner = test_joining.start(tmp_path, "tune", *data, "--name", "n", "--storage", url, "--jobs", "1")
-    log = tmp_path / "ranktune-runs" / "n" / "events.jsonl"
-    wait_for(lambda: log.exists() and '"finished"' in log.read_text(), owner)
+    owner, log = begun(tmp_path, url, "--trials", "120")
     with suppress(OSError), (disk / "ballast").open("ab", buffering=0) as ballast:
         while True:
             ballast.write(bytes(4096))
@@ -272,9 +238,7 @@ def test_a_full_disk_of_the_server_is_said_and_costs_nothing(
     assert "Traceback" not in said and postgres.password not in said
     finished = sum(event["event"] == "finished" for event in read_events(log.parent))
     (disk / "ballast").unlink()
-    resumed = test_joining.start(tmp_path, "resume", "n", "--storage", url, "--jobs", "1", "--json")
-    out, errors = resumed.communicate(timeout=2 * SOON)
-    assert resumed.returncode == 0, errors
+    out, _ = succeeded(test_joining.start(tmp_path, "resume", "n", *at(url)[2:], "--json"))
     assert 0 < finished < 120 == json.loads(out)["trials"]
     ended = [event["trial"] for event in read_events(log.parent) if event["event"] in ("finished", "pruned")]
     assert sorted(ended) == list(range(120))

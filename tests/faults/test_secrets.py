@@ -14,6 +14,7 @@ import pytest
 from ranktune.solvers.core.machine_code.folders import code_folder
 from tests.support.commands import SOLVERS, letor
 from tests.support.postgres_server import USER, Server
+from tests.support.process_samples import children
 
 PATIENCE = 120.0
 
@@ -25,18 +26,6 @@ FORMS = {
     "in a file": "postgresql://{user}@127.0.0.1:{port}/{name}?passfile={file}",
     "in the environment": "postgresql://{user}@127.0.0.1:{port}/{name}",
 }
-
-
-def argument_lists(pid: int) -> str:
-    """Return the argument lists of the processes that a process started."""
-    result = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) == pid:
-                result.append((entry / "cmdline").read_text(errors="replace"))
-        except (OSError, IndexError):
-            continue
-    return "\n".join(result)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -52,27 +41,16 @@ def test_nothing_holds_the_password(form: str, postgres: Server, tmp_path: Path)
     environment = os.environ | {"RANKTUNE_CACHE": str(cache), "NUMBA_CACHE_DIR": os.path.dirname(code_folder() or "")}
     if form == "in the environment":
         environment["PGPASSWORD"] = postgres.password
-    seen = []
-    command = [
-        sys.executable,
-        "-m",
-        "ranktune",
-        "tune",
-        "train.txt",
-        "--name",
-        "n",
-        "--home",
-        str(home),
-        "--trials",
-        "4",
-    ]
+    seen = list[str]()
+    command = [sys.executable, "-m", "ranktune", "tune", "train.txt", "--name", "n", "--trials", "4", *SOLVERS]
+    command += ["--home", str(home), "--storage"]
     with subprocess.Popen(
-        [*map(str, command), *SOLVERS, "--verbose", "--storage", url], cwd=tmp_path, env=environment,
+        [*command, url, "--verbose"], cwd=tmp_path, env=environment,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         until = time.monotonic() + PATIENCE
         while process.poll() is None and time.monotonic() < until:
-            seen.append(argument_lists(process.pid))
+            seen += children(process.pid).values()
             for path in home.rglob("lock"):
                 seen.append(path.read_text())
             time.sleep(0.05)
@@ -80,7 +58,7 @@ def test_nothing_holds_the_password(form: str, postgres: Server, tmp_path: Path)
     assert process.returncode == 0, seen[-1]
     wrong = url.replace(postgres.password, f"wrong-{postgres.password}")  # which the server refuses
     second = subprocess.run(
-        [*map(str, command), *SOLVERS, "--storage", wrong],
+        [*command, wrong],
         cwd=tmp_path, env=environment, capture_output=True, text=True,
     )  # fmt: skip
     seen += [second.stdout, second.stderr]

@@ -9,31 +9,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from optuna.trial import TrialState
 
+from ranktune.tuner.storage.attributes import RESTARTS
 from ranktune.tuner.storage.leases import WAITING
-from ranktune.tuner.storage.record import RESTARTS, Record, number_of
+from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.study.events import read_events
-from tests.faults.test_survival import checked, finish, start, workers_of
+from tests.faults.test_survival import checked, finish, start, wait_for, workers_of
 from tests.support import survivor
-from tests.support.commands import letor
+from tests.support.commands import letor, study_file
+from tests.support.process_samples import alive, soon
 
 SOON = 10.0
 """Seconds in which all is over: a safety net, of twice what is promised."""
-
-
-def until(reached: Callable[[], Any], process: subprocess.Popen[str]) -> None:
-    """Wait for something while process runs."""
-    end = time.monotonic() + 120.0
-    while not reached():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def started(folder: Path, count: int) -> bool:
@@ -51,18 +43,8 @@ def ended(process: subprocess.Popen[str], lanes: list[int], *signals: signal.Sig
         process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     elapsed = time.monotonic() - begun
-    end = time.monotonic() + 5.0
-    while alive := [pid for pid in lanes if _runs(pid)]:
-        assert time.monotonic() < end, f"{alive} are left"
-        time.sleep(0.05)
+    assert soon(lambda: not any(map(alive, lanes)))
     return errors, elapsed
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def asked(folder: Path) -> dict[int, Any]:
@@ -87,7 +69,7 @@ def test_what_runs_on_lanes_is_finished_or_put_back(
     folder = tmp_path / "s"
     folder.mkdir()
     process = start(folder, 6, 2, seconds)
-    until(lambda: started(folder, 2), process)
+    wait_for(lambda: started(folder, 2), process)
     time.sleep(0.3)
     errors, elapsed = ended(process, workers_of(process), *signals)
     assert elapsed < (SOON if len(signals) == 1 else 5.0)
@@ -112,8 +94,8 @@ def test_what_runs_on_lanes_is_finished_or_put_back(
 
 
 def tune(folder: Path, *arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "ranktune", "tune", "train.txt", "--sampler", "random", "--solver", "LambdaRank"]
-    command += ["--full"]  # what is stopped does not count as finished
+    command = [sys.executable, "-m", "ranktune", "tune", "n.toml", "--sampler", "random", "--solver", "LambdaRank"]
+    study_file(folder / "n.toml", data="train.txt", full=True)  # what is stopped does not count as finished
     environment = {name: value for name, value in os.environ.items() if name != "RANKTUNE_HOME"}
     return subprocess.Popen(
         [*command, "--name", "n", *map(str, arguments)], cwd=folder, env=environment,
@@ -126,26 +108,20 @@ def tune(folder: Path, *arguments: object) -> subprocess.Popen[str]:
     [
         ("trials", 1),
         ("trials", 2),
-        pytest.param("reading", 1, marks=pytest.mark.slow),
-        pytest.param("reading", 2, marks=pytest.mark.slow),
         pytest.param("learning", 1, marks=pytest.mark.slow),
         ("learning", 2),
     ],
 )
 def test_the_command_ends_with_130_at_any_moment(tmp_path: Path, moment: str, jobs: int) -> None:
-    letor(tmp_path / "train.txt", 8000 if moment == "reading" else 150, 1, documents=20)
+    letor(tmp_path / "train.txt", 150, 1, documents=20)
     folder = tmp_path / "ranktune-runs" / "n"
     process = tune(tmp_path, "--trials", 2 if moment == "learning" else 4000, "--jobs", jobs)
 
     def reached() -> bool:
-        if moment == "reading":
-            return folder.is_dir()
         events = [event["event"] for event in read_events(folder)] if folder.is_dir() else []
         return events.count("finished") >= 2
 
-    until(reached, process)
-    if moment == "reading":
-        time.sleep(0.5)
+    wait_for(reached, process)
     errors, elapsed = ended(process, workers_of(process), signal.SIGINT)
     assert elapsed < SOON
     assert process.returncode == 130, errors
@@ -158,11 +134,10 @@ def test_the_command_ends_with_130_at_any_moment(tmp_path: Path, moment: str, jo
         assert {(lease.state, lease.attempt) for lease in record.leases.rows()} <= {(WAITING, 1)}
         record.close()
         assert json.loads((folder / "study.json").read_text())
-    if moment != "reading":
-        last = list(read_events(folder))[-1]["event"]
-        # So small a study may have ended, with its model, when the signal comes.
-        has_ended = moment == "learning" and last == "study_finished" and (folder / "model.json").is_file()
-        assert has_ended or last == "study_stopped"
+    last = list(read_events(folder))[-1]["event"]
+    # So small a study may have ended, with its model, when the signal comes.
+    has_ended = moment == "learning" and last == "study_finished" and (folder / "model.json").is_file()
+    assert has_ended or last == "study_stopped"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="closes a terminal as Linux does")

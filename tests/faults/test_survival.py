@@ -9,14 +9,19 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 from optuna.trial import FrozenTrial, TrialState
 
-from ranktune.tuner.storage.record import RESTARTS, Record, number_of
+from ranktune.tuner.storage.attributes import RESTARTS
+from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.study.events import read_events
 from tests.support import survivor
+from tests.support.commands import letor
+from tests.support.process_samples import alive, children, soon
 
 SURVIVOR = Path(survivor.__file__)
 
@@ -36,6 +41,15 @@ def finish(folder: Path, trials: int, jobs: int, seconds: float, *storage: str) 
     first, last = out.split()
     assert last == "finished"
     return float(first)
+
+
+def wait_for(reached: Callable[[], object], process: subprocess.Popen[str]) -> None:
+    """Wait for something while a process runs."""
+    until = time.monotonic() + 120.0
+    while not reached():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.02)
 
 
 def acknowledged(folder: Path) -> list[int]:
@@ -91,17 +105,7 @@ def test_two_hundred_kills_of_the_coordinator_lose_nothing(tmp_path: Path) -> No
 
 def workers_of(process: subprocess.Popen[str]) -> list[int]:
     """Return the processes that run trials of a coordinator."""
-    result = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-                command = (entry / "cmdline").read_bytes()
-            except (OSError, IndexError):
-                continue
-            if parent == process.pid and b"ranktune.tuner.workers" in command:
-                result.append(int(entry.name))
-    return result
+    return [pid for pid, words in children(process.pid).items() if "ranktune.tuner.workers" in words]
 
 
 def check_workers_killed(folder: Path, kills: int, trials: int) -> None:
@@ -145,12 +149,9 @@ def test_workers_that_join_and_are_killed_cost_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "s"
     folder.mkdir()
     owner = start(folder, 60, 1, 0.2)
-    while not acknowledged(folder):
-        time.sleep(0.05)
+    wait_for(lambda: acknowledged(folder), owner)
     workers = [start(folder, 60, 1, 0.2, role="join") for _ in range(2)]
-    while len({t for t in joined_events(folder)}) < 2:
-        time.sleep(0.05)
-        assert owner.poll() is None
+    wait_for(lambda: len(set(joined_events(folder))) == 2, owner)
     time.sleep(1.0)
     workers[0].kill()
     workers[0].communicate()
@@ -166,3 +167,33 @@ def test_workers_that_join_and_are_killed_cost_nothing(tmp_path: Path) -> None:
 
 def joined_events(folder: Path) -> list[str]:
     return [event["worker"] for event in read_events(folder) if event["event"] == "worker_joined"]
+
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+def processes_of(token: str) -> list[int]:
+    """Return the processes whose environment has the token: all descendants of a command, also orphans."""
+    found = psutil.process_iter(["environ"])
+    return [one.pid for one in found if token in (one.info["environ"] or {}).values() and alive(one.pid)]
+
+
+def check_processes_end(seconds: float, folder: Path) -> None:
+    """Kill a study of two workers so long after its first line; check that its processes end."""
+    token = f"{folder.name}-{seconds:.6f}"
+    with subprocess.Popen(
+        [sys.executable, "-m", "ranktune", "tune", "train.txt", "--trials", "5000", "--jobs", "2", "--name", "n"],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"RANKTUNE_HOME": str(folder / f"{seconds:.6f}"), "TOKEN": token},
+    ) as process:  # fmt: skip
+        assert process.stderr is not None and process.stderr.readline()
+        time.sleep(seconds)
+        process.kill()
+    assert soon(lambda: not processes_of(token)), f"{processes_of(token)} are left, killed after {seconds} s"
+
+
+def test_processes_of_a_killed_coordinator_end(tmp_path: Path) -> None:
+    letor(tmp_path / "train.txt", 100, 1, documents=20)
+    generator = random.Random(0)
+    for _ in range(4):
+        check_processes_end(generator.uniform(0.0, 5.0), tmp_path)

@@ -13,8 +13,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from ranktune.dashboards.views.registry import VIEWS
 from ranktune.dashboards.web.server import make_app
 from ranktune.solvers.core.errors import RankTuneError, RankTuneWarning
@@ -52,10 +50,10 @@ class Found:
 
 COMMANDS: Mapping[str, Sequence[str]] = {
     "show": ("show", NAME, "--home", "HOME", "--json"),
-    "list": ("list", "--home", "HOME", "--json"),
+    "list": ("show", "--home", "HOME", "--json"),
     "evaluate": ("evaluate", f"HOME/{NAME}/model.json", "DATA", "--json"),
     "predict": ("predict", f"HOME/{NAME}/model.json", "DATA"),
-    "report": ("report", NAME, "--home", "HOME"),
+    "report": ("show", NAME, "--home", "HOME", "--page", f"HOME/{NAME}/report.html"),
     "resume": ("resume", NAME, "--home", "HOME", "--json"),
     "dashboard": (),
 }
@@ -105,7 +103,9 @@ def _parsed(text: str, home: Path) -> object:
         return text.replace(str(home), "HOME")
 
 
-async def _asked(home: Path, paths: Sequence[str]) -> list[httpx.Response]:
+async def _asked(home: Path, paths: Sequence[str]) -> list[Any]:
+    import httpx  # here: it takes long to load
+
     transport = httpx.ASGITransport(make_app(home), client=("127.0.0.1", 1))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         return [await client.get(path) for path in paths]

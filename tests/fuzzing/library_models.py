@@ -14,8 +14,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -185,16 +185,17 @@ def scores_of_libraries(paths: Sequence[Path], folder: Path) -> list[Floats | No
 
 
 def _score(path: Path, X: Floats) -> Floats:
-    import lightgbm
-    import xgboost
-
     if path.suffix == ".txt":
+        import lightgbm
+
         return np.asarray(lightgbm.Booster(model_file=path).predict(X, raw_score=True, num_threads=1))
     if path.name.endswith("catboost.json"):
         import catboost
 
         model = catboost.CatBoost().load_model(str(path), format="json")
         return np.asarray(model.predict(X, prediction_type="RawFormulaVal", thread_count=1))
+    import xgboost
+
     booster = xgboost.Booster({"nthread": 1}, model_file=path)
     return np.asarray(booster.predict(xgboost.DMatrix(X, nthread=1), output_margin=True))
 
@@ -202,6 +203,7 @@ def _score(path: Path, X: Floats) -> Floats:
 def main(features: Path, *paths: Path) -> None:
     """Write the scores of each file beside it, as far as its library comes."""
     X = np.load(features)
+    import_module("lightgbm" if paths[0].suffix == ".txt" else "catboost" if "catboost" in paths[0].name else "xgboost")
     for path in paths:
         child = os.fork()
         if child:
@@ -217,10 +219,4 @@ def main(features: Path, *paths: Path) -> None:
 
 
 if __name__ == "__main__":
-    import lightgbm  # noqa: F401
-    import xgboost  # noqa: F401
-
-    with suppress(ImportError):
-        import catboost  # noqa: F401
-
     main(*map(Path, sys.argv[1:]))

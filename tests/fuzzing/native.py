@@ -215,7 +215,7 @@ class NativeFaults:
         begun = time.time()
         while not self._other.has_ended() and not self._asked_since(begun):
             time.sleep(0.005)
-        code = self._forked.run(["worker", "--name", NAME, "--wait", "2", *home, *end], said, in_worker)
+        code = self._forked.run(["resume", NAME, "--join", "--wait", "2", *home, *end], said, in_worker)
         by_owner = self._other.code()
         if stage == "owner":
             return by_owner, by_other.read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,11 @@ def learnt(solver: str, features: Floats, **weights: Any) -> Floats:
     return ranker.fit(queries).as_model().predict(queries)
 
 
+@cache
+def usual(solver: str) -> Floats:
+    return learnt(solver, X)
+
+
 @pytest.mark.parametrize("kind", FEATURES)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_features_of_any_size_are_learned_from_or_refused(solver: str, kind: str) -> None:
@@ -49,12 +55,12 @@ def test_features_of_any_size_are_learned_from_or_refused(solver: str, kind: str
     assert np.isfinite(found).all() and np.ptp(found) > 0.0
     if kind != "an outlier":
         metric = parse_metric("ndcg@10")
-        wanted = metric.mean(learnt(solver, X), PLAIN)
+        wanted = metric.mean(usual(solver), PLAIN)
         close = 0.05 if issubclass(solver_class(solver), OnlineRanker) else 1e-4  # whose pairs are in another order
         assert metric.mean(found, PLAIN) == pytest.approx(wanted, abs=close)
 
 
-@pytest.mark.parametrize("size", [1.7e308, 1e200, 1e-300])
+@pytest.mark.parametrize("size", [1.7e308, 1e-300])
 @pytest.mark.parametrize("what", ["query_weights", "document_weights"])
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_weights_that_have_no_sum_are_refused_as_such(solver: str, what: str, size: float) -> None:

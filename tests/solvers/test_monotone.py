@@ -63,20 +63,13 @@ def swept_the_wrong_way(model: Model, queries: Queries, signs: dict[str, int]) -
     return worst
 
 
-def loaded(name: str) -> Any:
-    """Return a ranker of that name; without its library the test is skipped."""
-    for solver, library in (("XGBoostRanker", "xgboost"), ("CatBoostRanker", "catboost")):
-        if name == solver:
-            pytest.importorskip(library)
-    return make(name, {"loss": "QueryRMSE", "trees": 30} if name == "CatBoostRanker" else {}, 0)
-
-
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.filterwarnings("ignore::ranktune.solvers.core.errors.RankTuneWarning")
 def test_every_solver_keeps_constraints(name: str, missing: bool) -> None:
     queries = data(missing=missing)
-    model = loaded(name).fit(queries, monotone=SIGNS).as_model(feature_names=NAMED)
+    params = {"loss": "QueryRMSE", "trees": 30} if name == "CatBoostRanker" else {}
+    model = make(name, params, 0).fit(queries, monotone=SIGNS).as_model(feature_names=NAMED)
     assert model.monotone == SIGNS
     assert swept_the_wrong_way(model, queries.select(range(5)), SIGNS) <= 1e-12
 
@@ -92,8 +85,6 @@ def test_without_constraints_the_same_data_break_them() -> None:
 @pytest.mark.parametrize("start", ["none", "linear"])
 @pytest.mark.parametrize("kind", [LambdaMART, SymmetricGBDT, XGBoostRanker, CatBoostRanker])
 def test_trees_that_start_from_a_linear_model_keep_constraints(kind: type, start: str) -> None:
-    if library := {LambdaMART: "lightgbm", XGBoostRanker: "xgboost", CatBoostRanker: "catboost"}.get(kind):
-        pytest.importorskip(library)
     more = {"loss": "QueryRMSE"} if kind is CatBoostRanker else {}
     assert_keeps_constraints(kind(trees=20, start=start, **more))
 

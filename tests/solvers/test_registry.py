@@ -11,7 +11,6 @@ import pytest
 import ranktune.solvers
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.core.space import Choice, defaults
 from ranktune.solvers.registry import NAMES, SOLVERS, STANDARD, make, solver_class
 from tests.support.commands import output_of
 
@@ -39,19 +38,6 @@ def test_make_sets_parameters_and_the_seed_where_there_is_one() -> None:
     for name in SOLVERS:
         parameters = make(name, {}, seed=5).get_params()
         assert parameters.get("random_state", 5) == 5
-
-
-@pytest.mark.parametrize("name", list(SOLVERS))
-def test_the_space_declares_parameters_that_exist_and_defaults_inside(name: str) -> None:
-    solver = SOLVERS[name]
-    known = solver().get_params()
-    for parameter in solver.space:
-        assert parameter.name in known
-        if isinstance(parameter, Choice):
-            assert parameter.default in parameter.choices
-        else:
-            assert parameter.low <= parameter.default <= parameter.high
-    make(name, defaults(solver.space))._check_parameters()
 
 
 def test_public_names_are_importable_and_every_solver_is_one() -> None:

@@ -52,7 +52,7 @@ def test_a_study_refuses_a_copy_unless_it_is_named(tmp_path: Path) -> None:
     table(stars=5 - GRADE).to_csv(file, index=False)
     tune = ["tune", str(file), "--home", str(tmp_path), "--trials", "1", "--solver", "BestFeature", "--jobs", "1"]
     with pytest.raises(DataError, match=r'feature stars is the grade.*drop="stars".*features="\*,stars"'):
-        ranktune.tune(file, home=tmp_path, name="python", trials=1)
+        ranktune.tune(file, home=tmp_path, name="python", trials=1, jobs=1)
     refused = called(*tune)
     assert isinstance(refused.exception, DataError) and "stars" in str(refused.exception)
     with pytest.warns(UserWarning, match="stars is the grade"):
@@ -76,5 +76,5 @@ def test_a_path_that_cannot_be_looked_up_is_refused(tmp_path: Path, name: str) -
         with pytest.raises(DataError, match="too long"):
             read(name)
     (tmp_path / "study.toml").write_text(f'data = "{name}"\ntrials = 1\n')
-    done = called("run", str(tmp_path / "study.toml"), "--home", str(tmp_path))
+    done = called("tune", str(tmp_path / "study.toml"), "--home", str(tmp_path))
     assert isinstance(done.exception, DataError) and "too long" in str(done.exception)

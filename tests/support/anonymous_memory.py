@@ -1,7 +1,5 @@
 """The memory of a fit on data in files, besides the files: what Linux calls anonymous."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

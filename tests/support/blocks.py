@@ -1,7 +1,5 @@
 """Blocks of queries, and workers that lose what they keep."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any

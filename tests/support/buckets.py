@@ -1,7 +1,5 @@
 """A bucket of a separate S3 server on loopback."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

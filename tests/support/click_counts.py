@@ -1,7 +1,5 @@
 """Counts of clicks for tests: by hand, and of simulated logs whose truth is known."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

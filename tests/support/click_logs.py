@@ -1,7 +1,5 @@
 """Small click logs, and a reader of events that is written another way: line by line, with dictionaries."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ Every session draws a query, ranks its documents by scores with noise, shows the
 users do. Source of the way: Joachims, Swaminathan & Schnabel 2017, "Unbiased Learning-to-Rank with Biased Feedback".
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

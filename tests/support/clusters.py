@@ -1,7 +1,5 @@
 """Clusters on loopback, whose processes are children of the test and are ended by their numbers."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

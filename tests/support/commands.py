@@ -1,7 +1,6 @@
 """The command line in tests: in this process with its streams and exit code, or by its commands alone; its files."""
 
-from __future__ import annotations
-
+import json
 import os
 import subprocess
 import sys
@@ -44,6 +43,12 @@ def write_letor(path: Path, X: Iterable[Iterable[float]], grades: Iterable[float
     lines = [f"{float(y):g} qid:{q} " + " ".join(f"{k}:{float(v)!r}" for k, v in enumerate(x, 1)) for x, y, q in rows]
     path.write_text("\n".join(lines) + "\n")
     return path
+
+
+def study_file(path: Path, **fields: object) -> str:
+    """Write a study file, and return its path."""
+    path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in fields.items()))
+    return str(path)
 
 
 def ranktune(*arguments: object, cwd: Path, check: int = 0) -> subprocess.CompletedProcess[str]:

@@ -1,7 +1,5 @@
 """Documents given several times: what weights of documents must be equal to."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ranktune.solvers.core.arrays import Ints

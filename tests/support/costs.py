@@ -5,8 +5,6 @@ done once a machine, is left out. What a fixture of a module or of the session t
 which the limit applies too.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """Solvers and metrics as users write them: what tests register, and modules that other processes import."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

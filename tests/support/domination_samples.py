@@ -1,7 +1,5 @@
 """Data and parameters that the tests of DominationRank share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -7,8 +7,6 @@ MultipleAdditiveTreesModel (since 9.2), Feature, SolrFeature and FieldValueFeatu
 XGBoostJsonParser of o19s/elasticsearch-learning-to-rank.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -3,8 +3,6 @@
 It evaluates definitions of features on the documents of an index as the guides of these engines say.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

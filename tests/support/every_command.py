@@ -3,8 +3,6 @@
 `used` fails where a command is new and has no words here.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Sequence
@@ -87,14 +85,14 @@ class Place:
         """Return words with which a command is used."""
         home, text, out = ("--home", self.home), self.texts[0], self.folder / "out"
         words: dict[str, list[Sequence[object]]] = {
-            "tune": [(self.data, "--name", "t", *self.short)],
-            "run": [(self.toml, "--jobs", 1, *home)],
-            "resume": [("s", "--trials", 3, "--jobs", 1, *home)],
-            "worker": [("--name", "s", *home)],
-            "list": [home],
-            "show": [("s", *home)],
-            "report": [("s", *home), ("s", "v", "-o", f"{out}.html", *home)],
-            "dashboard": [(text, "--port", 0, *home)],
+            "tune": [(self.data, "--name", "t", *self.short), (self.toml, "--jobs", 1, *home)],
+            "resume": [("s", "--trials", 3, "--jobs", 1, *home), ("s", "--join", *home)],
+            "show": [
+                home,
+                ("s", *home),
+                (text, "--live", "--port", 0, *home),
+                ("s", "v", "--page", f"{out}.html", *home),
+            ],
             "retune": [
                 ("s", self.new, "--as", "w", "--jobs", 1, "--trials", 2, *home),
                 ("s", "--rollback", "v", *home),
@@ -114,12 +112,13 @@ class Place:
                 (self.model, self.new, "--query", self.query(1)),
                 (self.model, self.new, "--effect-of", self.features()[0]),
             ],
-            "export": [(self.model, "--format", "json"), (self.model, "--format", "solr", "-o", f"{out}.json")],
-            "ship": [(self.model, "--format", "solr", "--replay", self.new, "-o", f"{out}-files")],
-            "data": [(self.data,)],
-            "convert": [(self.data, "-o", f"{out}-data")],
-            "solvers": [(), (text,)],
-            "warm": [("--solver", "RidgeRanker", "--jobs", 1)],
+            "export": [
+                (self.model, "--format", "json"),
+                (self.model, "--format", "solr", "--replay", self.new, "-o", f"{out}-files"),
+                (self.model, "--format", "solr", "-o", f"{out}.json"),
+            ],
+            "data": [(self.data,), (self.data, "-o", f"{out}-data")],
+            "solvers": [(), (text,), ("--warm", "RidgeRanker", "--jobs", 1)],
             "reproduce": [(text,)],
             "docs": [(), (text,), ("--search", text)],
         }

@@ -3,8 +3,6 @@
 A document is a mapping from names of features to numbers: a feature that it lacks is left out, or NaN.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,6 @@
 """Models that the tests of exports share, documents to score, and what each format makes of a feature's name."""
 
-from __future__ import annotations
-
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -27,20 +26,22 @@ def linear() -> LinearModel:
     return LinearModel(weights, "RankSVM", feature_names=NAMES, metric="ndcg@10", fingerprint="abc")
 
 
+def _with_others(tree: Trees) -> TreeModel:
+    parts = [tree, one_tree([], [], [], [], [0.125]), one_tree([3], [1.0 / 3.0], [-1], [-2], [-4.0, 0.7])]
+    return TreeModel(joined(parts), 5, "LambdaMART", feature_names=NAMES)
+
+
 def trees() -> TreeModel:
     """A tree of three splits, a constant and a stump; the second feature is not looked at."""
     deep = one_tree([2, 0, 4], [0.1, -1.5, 1e-35], [1, -1, -4], [2, -2, -3], [0.5, -0.25, 1.0 / 3.0, 2.0])
-    parts = [deep, one_tree([], [], [], [], [0.125]), one_tree([3], [1.0 / 3.0], [-1], [-2], [-4.0, 0.7])]
-    return TreeModel(joined(parts), 5, "LambdaMART", feature_names=NAMES, metric="ndcg@10", fingerprint="abc")
+    return replace(_with_others(deep), metric="ndcg@10", fingerprint="abc")
 
 
 def blend() -> BlendModel:
     """Both look at the first and the third feature, trees alone at the fourth, weights alone at the fifth."""
     weights = LinearModel(np.array([1.0 / 3.0, 0.0, -2.5e-7, 0.0, -1.0]), "RankSVM", feature_names=NAMES)
     deep = one_tree([2, 0, 2], [0.1, -1.5, 1.25], [1, -1, -4], [2, -2, -3], [0.5, -0.25, 1.0 / 7.0, 2.0])
-    parts = [deep, one_tree([], [], [], [], [0.125]), one_tree([3], [1.0 / 3.0], [-1], [-2], [-4.0, 0.7])]
-    grown = TreeModel(joined(parts), 5, "LambdaMART", feature_names=NAMES)
-    return BlendModel((weights, grown), "Blend", feature_names=NAMES, metric="ndcg@10", fingerprint="abc")
+    return BlendModel((weights, _with_others(deep)), "Blend", feature_names=NAMES, metric="ndcg@10", fingerprint="abc")
 
 
 SAMPLES = {"linear": linear, "trees": trees, "blend": blend}

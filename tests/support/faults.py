@@ -4,8 +4,6 @@ with Faults(at=k, folder=folder) as faults: ...
 faults.what then names the operation that failed, None where there were fewer than k.
 """
 
-from __future__ import annotations
-
 import builtins
 import errno
 import io

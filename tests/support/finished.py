@@ -4,8 +4,6 @@ Their data are in the folder `Finished.data`: train.txt, vali.txt and test.txt; 
 two have another truth; the folder folds; judged.csv, and log.csv, a click log.
 """
 
-from __future__ import annotations
-
 import pickle
 import shutil
 from collections.abc import Callable
@@ -23,6 +21,7 @@ from ranktune.daily.retuning import Retuned, retune
 from ranktune.notebook import StudyResult
 from ranktune.solvers.core.errors import AllFailed
 from ranktune.solvers.core.files import locked
+from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.search.progress import Silent, TrialReport
@@ -160,18 +159,20 @@ def _write_data(folder: Path) -> None:
         X = generator.normal(size=(600, 4))
         grades = np.digitize(X @ truth + 0.5 * generator.normal(size=len(X)), [0.5, 1.5])
         write_letor(folder / f"day{k}.txt", X, grades, np.repeat(np.arange(60), 10))
-    _write_clicks(folder)
+    judged, log, _ = clicked(3000)
+    for name, table in (("judged", judged), ("log", log)):
+        table.write_csv(folder / f"{name}.csv")
 
 
-def _write_clicks(folder: Path) -> None:
-    """Write 60 queries of 8 documents, and 3,000 searches: people judge by f0, users click by f1."""
+def clicked(searches: int) -> tuple[pl.DataFrame, pl.DataFrame, Queries]:
+    """Return 60 queries of 8 documents that people judge by f0, a log of searches, and what users click by, f1."""
     generator = np.random.default_rng(0)
     X = generator.normal(size=(480, 2))
     ids = {"qid": [f"q{row // 8}" for row in range(480)], "docid": [f"d{row}" for row in range(480)]}
     grades = np.clip(np.round(1.0 + X[:, 0] + generator.normal(size=480)), 0, 3)
-    pl.DataFrame(ids | {"grade": grades, "f0": X[:, 0], "f1": X[:, 1]}).write_csv(folder / "judged.csv")
-    liked = ranktune.Queries.from_arrays(X, np.clip(np.round(1.0 + X[:, 1]), 0, 3), qid=ids["qid"])
-    batch = simulated(liked, Users(), 3000, generator, scores=generator.normal(size=480))
+    judged = pl.DataFrame(ids | {"grade": grades, "f0": X[:, 0], "f1": X[:, 1]})
+    liked = Queries.from_arrays(X, np.clip(np.round(1.0 + X[:, 1]), 0, 3), qid=ids["qid"])
+    batch = simulated(liked, Users(), searches, generator, scores=generator.normal(size=480))
     names = {"query": [batch.queries[k] for k in batch.query], "sku": [f"d{k}" for k in batch.document]}
-    shown = {"rank": batch.position, "click": batch.click.astype(int), "session": batch.session % 750}
-    pl.DataFrame({**names, **shown}).write_csv(folder / "log.csv")
+    shown = {"rank": batch.position, "click": batch.click.astype(int), "session": batch.session % (searches // 4)}
+    return judged, pl.DataFrame({**names, **shown}), liked

@@ -1,7 +1,5 @@
 """Embedded rows of two numbers and one category of three, and a posterior over some of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The same graded documents in every form that RankTune reads."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable, Mapping

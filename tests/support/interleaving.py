@@ -1,7 +1,5 @@
 """Interleaving written another way: all tosses of the coins, credit by the papers, and how likely clicks are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 from typing import Any
@@ -44,22 +42,3 @@ def credit(method: str, shown: Shown, clicked: Sequence[int], a: Sequence[str], 
         k = next(covering)
         ahead = len(documents & {*a[:k]}) - len(documents & {*b[:k]})
     return (ahead > 0) - (ahead < 0)
-
-
-def chance(shown: Shown, clicked: Sequence[int], attraction: dict[str, float]) -> float:
-    """The probability that exactly these places are clicked; place k is looked at with probability 1 / (k + 1)."""
-    likely = 1.0
-    for k, document in enumerate(shown.documents):
-        p = attraction[str(document)] / (k + 1)
-        likely *= p if k in clicked else 1.0 - p
-    return likely
-
-
-def rates(method: str, a: Sequence[str], b: Sequence[str], attraction: dict[str, float]) -> tuple[float, float]:
-    """The exact probabilities that A wins a search, and that B does."""
-    lists = all_lists(method, a, b, len(a))
-    won = {1: 0.0, 0: 0.0, -1: 0.0}
-    for shown in lists:
-        for clicked in patterns(len(shown.documents)):
-            won[credit(method, shown, clicked, a, b)] += chance(shown, clicked, attraction) / len(lists)
-    return won[1], won[-1]

@@ -1,7 +1,5 @@
 """Machine code for tests: one folder for all processes, compiled before their first test."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess
@@ -23,6 +21,6 @@ def compile_kernels(processes: int) -> None:
     KERNELS.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked(KERNELS, 600.0):
         if not done.exists():
-            command = [sys.executable, "-m", "ranktune", "warm", "--jobs", str(processes)]
+            command = [sys.executable, "-m", "ranktune", "solvers", "--warm", "--jobs", str(processes)]
             subprocess.run(command, env=os.environ | {"NUMBA_CACHE_DIR": str(KERNELS)}, check=True, capture_output=True)
             done.touch()

@@ -1,7 +1,5 @@
 """Click logs of simulated users with further columns: some known before each search, others leaks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

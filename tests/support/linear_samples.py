@@ -1,7 +1,5 @@
 """Lists with the hard cases in them, and parameters of ElasticRank by which all that it composes is reached."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,6 @@
 """Queries with scores, and their values under a metric, for tests of metrics."""
 
-from __future__ import annotations
-
+from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,13 @@ def one_query(grades: Any) -> Judgements:
 
 def value(spelling: str, scores: Any, grades: Any) -> float:
     return float(parse_metric(spelling).per_query(np.asarray(scores, dtype=float), one_query(grades))[0])
+
+
+def orders(scores: list[float]) -> list[tuple[int, ...]]:
+    """Every order of the documents that the scores allow, each as likely as the others."""
+    return [
+        order for order in permutations(range(len(scores))) if all(scores[a] >= scores[b] for a, b in pairwise(order))
+    ]
 
 
 def trec_format(scores: np.ndarray, queries: Queries) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:

@@ -1,7 +1,5 @@
 """Random data of which some columns lack values and others never do, and models trained on them."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
@@ -10,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Mask, dense
-from ranktune.solvers.core.libraries import is_installed
 from ranktune.solvers.custom.conversion import converted
 from ranktune.solvers.custom.fitting import fitted
 from ranktune.solvers.data.queries import Queries
@@ -101,18 +98,12 @@ LISTS: dict[str, Callable[[Queries], Model]] = {
     "ElasticRank": partial(_made, "ElasticRank", scaling="list"),
     "Blend by list": _list_blend,
 }
-_LIBRARIES = {"XGBoost": "xgboost", "CatBoost": "catboost", "scikit": "sklearn"}
 
 
 @lru_cache
 def model_of(kind: str, seed: int, layout: Callable[[Any], Any] = np.asarray) -> Model:
     """The model of that kind on that data."""
     return (TREES | SUMS | LISTS)[kind](some_lacking(seed, layout))
-
-
-def is_there(kind: str) -> bool:
-    """Whether the library of a kind of model is installed."""
-    return all(is_installed(library) for begin, library in _LIBRARIES.items() if kind.startswith(begin))
 
 
 def parts(model: Model) -> tuple[Model, ...]:

@@ -1,7 +1,5 @@
 """Model files for tests: saved, rewritten under a digest that fits, and refused soon and without allocating."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

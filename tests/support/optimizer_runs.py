@@ -1,7 +1,5 @@
 """One run of an optimizer from zero weights, as rankers start it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

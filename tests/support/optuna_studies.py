@@ -1,7 +1,5 @@
 """Studies of Optuna that have run some trials."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

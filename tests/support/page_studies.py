@@ -1,7 +1,5 @@
 """Studies on disk for tests of pages, written in a moment and without tuning anything."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -20,9 +18,17 @@ from ranktune.tuner.selection.results import Result
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder, make_folder
-from tests.support.study_samples import HOSTILE, evidence_of, linear_model, result_of, study_data, trial, trials_of
+from tests.support.study_samples import (
+    HOSTILE,
+    PAIR,
+    evidence_of,
+    linear_model,
+    result_of,
+    study_of_splits,
+    trial,
+    trials_of,
+)
 
-SOLVERS = ("LambdaRank", "RankSVM")
 BEGUN = 1_700_000_000.0
 LINE = tuple(name for name in HOSTILE if name.isprintable() and "/" not in name and 0 < len(name) < 200)
 """Hostile names that a study may have: it is a folder's name."""
@@ -30,7 +36,7 @@ LINE = tuple(name for name in HOSTILE if name.isprintable() and "/" not in name 
 
 def declare(home: Path, name: str, splits: Sequence[str] = ("",), **fields: Any) -> Study:
     """Make the folder of a study that has not begun."""
-    given: dict[str, Any] = {"name": name, "data": "somewhere", "solvers": SOLVERS, "trials": 20}
+    given: dict[str, Any] = {"name": name, "data": "somewhere", "solvers": PAIR, "trials": 20}
     study = Study(**given | fields)
     folder = make_folder(home, name)
     folder.declare(study, dict.fromkeys(splits, "digest"))
@@ -59,7 +65,7 @@ def append(home: Path, name: str, trials: Sequence[Trial], split: str = "") -> N
     record.close()
 
 
-def finish(home: Path, name: str, labels: Sequence[str] = SOLVERS, splits: Sequence[str] = ("",)) -> dict[str, Any]:
+def finish(home: Path, name: str, labels: Sequence[str] = PAIR, splits: Sequence[str] = ("",)) -> dict[str, Any]:
     """Write the conclusion and the evidence of a study, and return the conclusion."""
     result = concluded(name, labels, splits)
     (home / name / "result.json").write_text(json.dumps(result))
@@ -68,7 +74,7 @@ def finish(home: Path, name: str, labels: Sequence[str] = SOLVERS, splits: Seque
     return result
 
 
-def concluded(name: str, labels: Sequence[str] = SOLVERS, splits: Sequence[str] = ("",)) -> dict[str, Any]:
+def concluded(name: str, labels: Sequence[str] = PAIR, splits: Sequence[str] = ("",)) -> dict[str, Any]:
     """Return a conclusion with every field of the real one."""
     result = result_of(labels)
     for k, row in enumerate(result["leaderboard"]):
@@ -89,10 +95,10 @@ def hostile_data(folder: Path) -> StudyData:
     params = {name: 0.1 * (k + 1) for k, name in enumerate(HOSTILE)}
     trials = [
         replace(t, params=dict(t.params) | (params if k % 2 else {}), worker=HOSTILE[k % 8], warnings=(HOSTILE[k % 8],))
-        for k, t in enumerate(trials_of(SOLVERS, 16))
+        for k, t in enumerate(trials_of(16))
     ]
-    trials += [trial(16 + k, SOLVERS[0], {}, None, error=text) for k, text in enumerate(HOSTILE)]
-    labels = (HOSTILE[0], HOSTILE[3], *SOLVERS)
+    trials += [trial(16 + k, PAIR[0], {}, None, error=text) for k, text in enumerate(HOSTILE)]
+    labels = (HOSTILE[0], HOSTILE[3], *PAIR)
     evidence = evidence_of(labels)
     queries = (*HOSTILE, *evidence.queries[len(HOSTILE) :])
     closely = tuple(
@@ -102,9 +108,9 @@ def hostile_data(folder: Path) -> StudyData:
     evidence = replace(evidence, queries=queries, closely=closely)
     folder.mkdir(parents=True, exist_ok=True)
     model = linear_model(folder / "model.json", list(range(1, len(HOSTILE) + 1)), HOSTILE)
-    data = study_data(
-        folder, [(HOSTILE[0], trials, evidence), (HOSTILE[3], trials, evidence)], solvers=SOLVERS,
-        result=concluded(HOSTILE[1], labels, (HOSTILE[0], HOSTILE[3])),
-        models={(split, label): model for split in (HOSTILE[0], HOSTILE[3]) for label in labels},
+    splits = HOSTILE[0], HOSTILE[3]
+    data = study_of_splits(
+        [(split, trials, evidence) for split in splits], result=concluded(HOSTILE[1], labels, splits),
+        models={(split, label): model for split in splits for label in labels},
     )  # fmt: skip
     return replace(data, study=replace(data.study, data=HOSTILE[3]))

@@ -1,7 +1,5 @@
 """Data for rankers that learn together."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import sparse
 
@@ -47,11 +45,3 @@ def differences(queries: Queries, pair_order: str = "rows") -> list[Floats]:
         else:
             pairs += [(i, j) for i in range(a, b) for j in range(a, b) if y[i] < y[j]]
     return [X[i] - X[j] if y[i] > y[j] else X[j] - X[i] for i, j in pairs]
-
-
-def separable(n_queries: int = 60, d: int = 6, seed: int = 0) -> tuple[Queries, Floats]:
-    """Queries whose grades are those of a linear score without noise, and its weights."""
-    generator = np.random.default_rng(seed)
-    X, truth = generator.normal(size=(n_queries * 12, d)), generator.normal(size=d)
-    qid = np.repeat(np.arange(n_queries), 12)
-    return Queries.from_arrays(X, np.digitize(X @ truth, (-2.0, 0.0, 2.0)).astype(float), qid=qid), truth

@@ -1,7 +1,7 @@
-"""Where things are in the repository."""
+"""Where things are in the repository, and its source files as trees."""
 
-from __future__ import annotations
-
+import ast
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -12,3 +12,9 @@ DATA = ROOT / "tests" / "data"
 
 FOLDERS = ("tuner", "solvers", "studies", "dashboards")
 """Where the product's code is."""
+
+
+@cache
+def parsed(file: Path) -> ast.Module:
+    """Return the tree of a source file, which is parsed once."""
+    return ast.parse(file.read_text(encoding="utf-8"))

@@ -3,8 +3,6 @@
 Their own defaults are the configuration that tuning tries first. Tests of formulas state what the formula leaves out.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Whole studies that decide by another policy than that of every study, and single decisions."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +12,13 @@ from ranktune.tuner.policy.policy import Policy
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.search.loop import Objective
-from ranktune.tuner.search.progress import Progress, Silent, TrialReport
+from ranktune.tuner.search.progress import Progress, Silent
 from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.selection.results import Result
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Events
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.workers.executor import InProcess
-
-
-class Interrupting(Silent):
-    """A signal to end after the first trial."""
-
-    def trial(self, report: TrialReport) -> None:
-        if report.done >= 1:
-            raise KeyboardInterrupt
 
 
 def run_by(

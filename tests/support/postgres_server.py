@@ -1,7 +1,5 @@
 """A real PostgreSQL server for tests, on loopback, from a wheel that carries one; ended by its process id."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import secrets

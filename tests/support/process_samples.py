@@ -1,14 +1,19 @@
 """Processes that functions of tests run in: their numbers, and whether they are still there."""
 
-from __future__ import annotations
-
+import multiprocessing
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import wait
+from contextlib import suppress
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+
+import psutil
 
 from ranktune.tuner.workers.processes import Processes
 
+FORK = multiprocessing.get_context("fork")
 SOON = 30.0
 """Seconds after which a machine is not busy but a test has failed."""
 
@@ -37,6 +42,25 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def children(pid: int) -> dict[int, str]:
+    """The processes that a process started, with their argument lists."""
+    found = {}
+    with suppress(psutil.Error):
+        for child in psutil.Process(pid).children():
+            with suppress(psutil.Error):
+                found[child.pid] = " ".join(child.cmdline())
+    return found
+
+
+def forked(function: Callable[..., object], *arguments: object) -> BaseProcess:
+    """Start a function in a fork of this process."""
+    process = FORK.Process(target=function, args=arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking where a library has threads
+        process.start()
+    return process
 
 
 def soon(holds: Callable[[], bool]) -> bool:

@@ -1,7 +1,5 @@
 """What tests ask of a RankObjective: values at zero, the Hessian whole or times a vector, and its minimum."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

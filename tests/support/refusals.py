@@ -1,7 +1,5 @@
 """Files that are refused, in words."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -6,8 +6,6 @@ more. Those of former formats are never written again, nor are those that a rele
 the checkpoint of a pass over graded(3000, 0) that was interrupted at its second look.
 """
 
-from __future__ import annotations
-
 import shutil
 import socket
 import tempfile

@@ -1,7 +1,5 @@
 """Reports as text."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from base64 import b64decode

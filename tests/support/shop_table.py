@@ -3,8 +3,6 @@
 What is sold for is what matches, is cheap and is new; `clicks` and what follows them are made by the grade.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

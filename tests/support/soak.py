@@ -3,8 +3,6 @@
 Prints JSON: bytes resident after the first thousand trials and at the end, seconds of each ask, bytes of the record.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os

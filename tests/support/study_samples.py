@@ -1,7 +1,5 @@
 """Studies made by hand for tests of views: trials with known answers, evidence and models, without running anything."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -20,6 +18,8 @@ from ranktune.solvers.registry import solver_class
 from ranktune.tuner.selection.evidence import Evidence, QueryDocuments
 from ranktune.tuner.study.declaration import Study
 
+PAIR = ("LambdaRank", "RankSVM")
+"""The solvers where none are named."""
 HOSTILE = (
     "<script>alert(1)</script>",
     "<b>bold</b> & <a href='javascript:alert(1)'>x</a>",
@@ -52,6 +52,17 @@ def figure_of(panel: Panel) -> dict[str, Any]:
 def traces(panel: Panel) -> list[dict[str, Any]]:
     """Return what is drawn in the figure of a panel."""
     return list(figure_of(panel)["data"])
+
+
+def keyed(panels: Iterable[Panel], key: str) -> Panel:
+    """Return the panel of this key."""
+    (found,) = [panel for panel in panels if panel.key == key]
+    return found
+
+
+def named(panels: Iterable[Panel], start: str) -> list[Panel]:
+    """Return the panels whose keys begin so."""
+    return [panel for panel in panels if panel.key.startswith(start)]
 
 
 def sampled(solver: str, generator: np.random.Generator) -> dict[str, Value]:
@@ -98,7 +109,7 @@ def simulated_metric(params: dict[str, Value], generator: np.random.Generator, l
 
 
 def trials_of(
-    solvers: Sequence[str], count: int, seed: int = 0, level: float = 0.5, failing: int = 0
+    count: int, solvers: Sequence[str] = PAIR, *, seed: int = 0, level: float = 0.5, failing: int = 0
 ) -> tuple[Trial, ...]:
     """Return count random trials of the solvers in turn; every failing-th fails (0: none does)."""
     generator = np.random.default_rng(seed)
@@ -142,7 +153,7 @@ def along(trials: Sequence[Trial], name: str, factors: Sequence[float] = (0.25, 
     return tuple(results)
 
 
-def evidence_of(labels: Sequence[str], n_queries: int = 40, seed: int = 0, metric: str = "ndcg@10") -> Evidence:
+def evidence_of(labels: Sequence[str] = PAIR, n_queries: int = 40, seed: int = 0, metric: str = "ndcg@10") -> Evidence:
     """Return per-query values of models that get worse by label, three queries closely, one that the metric skips."""
     generator = np.random.default_rng(seed)
     common = generator.beta(2, 2, n_queries)
@@ -171,12 +182,25 @@ def linear_model(
 
 
 def study_data(
-    folder: Path,
+    trials: Sequence[Trial] = (),
+    /,
+    evidence: Evidence | None = None,
+    *,
+    models: dict[str, Path] | None = None,
+    **more: Any,
+) -> StudyData:
+    """Return a study of one split, which has no name; models: label -> file."""
+    files = {("", label): file for label, file in (models or {}).items()}
+    return study_of_splits([("", trials, evidence)], models=files, **more)
+
+
+def study_of_splits(
     splits: Sequence[tuple[str, Sequence[Trial], Evidence | None]],
     *,
-    solvers: Sequence[str] = ("LambdaRank", "RankSVM"),
+    solvers: Sequence[str] = PAIR,
     result: dict[str, Any] | None = None,
     models: dict[tuple[str, str], Path] | None = None,
+    folder: Path = Path("nowhere"),
     **fields: Any,
 ) -> StudyData:
     """Return a study of splits (name, trials, evidence); models: (split, label) -> file."""
@@ -194,7 +218,7 @@ def study_data(
     return StudyData(folder, study, results, result)
 
 
-def result_of(labels: Sequence[str], value: float = 0.5) -> dict[str, Any]:
+def result_of(labels: Sequence[str] = PAIR, value: float = 0.5) -> dict[str, Any]:
     """Return the conclusion of a study whose leaderboard has these labels, the chosen first."""
     rows: list[dict[str, Any]] = [
         {
@@ -209,23 +233,18 @@ def result_of(labels: Sequence[str], value: float = 0.5) -> dict[str, Any]:
     return {"study": "sample", "metric": "ndcg@10", "best": rows[0], "leaderboard": rows, "failures": [], "trials": 20}
 
 
-def conditions(folder: Path, labels: Sequence[str] = ("LambdaRank", "RankSVM")) -> dict[str, StudyData]:
+def conditions() -> dict[str, StudyData]:
     """Return a study in each state that a view must survive, by what it is."""
-    trials = trials_of(labels, 40, failing=9)
-    five = [
-        (f"Fold{k}", trials_of(labels, 24, seed=k, level=0.4 + 0.03 * k), evidence_of(labels, 30, k))
-        for k in range(1, 6)
-    ]
+    trials = trials_of(40, failing=9)
+    five = [(f"Fold{k}", trials_of(24, seed=k, level=0.4 + 0.03 * k), evidence_of(PAIR, 30, k)) for k in range(1, 6)]
     return {
-        "nothing": study_data(folder, [("", (), None)], solvers=labels),
-        "no split": study_data(folder, [], solvers=labels),
-        "one": study_data(folder, [("", trials[:1], None)], solvers=labels),
-        "failures": study_data(folder, [("", [trial(k, labels[0], {}, None) for k in range(5)], None)], solvers=labels),
-        "raced": study_data(folder, [("", along(along(raced(trials), "C"), "l1"), None)], solvers=labels),
-        "running": study_data(folder, [("", trials, None)], solvers=labels),
-        "finished": study_data(folder, [("", trials, evidence_of(labels))], solvers=labels, result=result_of(labels)),
-        "folds": study_data(folder, five, solvers=labels, result=result_of(labels)),
-        "one fold of five": study_data(
-            folder, [five[0], *((name, (), None) for name, _, _ in five[1:])], solvers=labels
-        ),
+        "nothing": study_data(),
+        "no split": study_of_splits([]),
+        "one": study_data(trials[:1]),
+        "failures": study_data([trial(k, PAIR[0], {}, None) for k in range(5)]),
+        "raced": study_data(along(along(raced(trials), "C"), "l1")),
+        "running": study_data(trials),
+        "finished": study_data(trials, evidence_of(), result=result_of()),
+        "folds": study_of_splits(five, result=result_of()),
+        "one fold of five": study_of_splits([five[0], *((name, (), None) for name, _, _ in five[1:])]),
     }

@@ -5,8 +5,6 @@ for each trial that the loop has reported to be in the record, and prints how lo
 requested; a worker that joins prints how many trials it ran.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

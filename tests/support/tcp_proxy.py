@@ -1,7 +1,5 @@
 """A proxy on loopback that forwards bytes to a server, until its connections are cut."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

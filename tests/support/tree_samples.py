@@ -1,6 +1,4 @@
-"""Random trees, and what they answer by the definition."""
-
-from __future__ import annotations
+"""Random trees, what they answer by the definition, and the boosters of other libraries."""
 
 from typing import Any
 
@@ -8,7 +6,7 @@ import numpy as np
 
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.boosting.training_queries import InMemory
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, dense
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import Trees, one_tree
 from ranktune.solvers.registry import SOLVERS
@@ -25,6 +23,16 @@ def few_trees(name: str) -> BaseRanker:
     """Return an unfitted solver with its defaults, but few trees."""
     ranker: BaseRanker = SOLVERS[name]()
     return ranker.set_params(**{key: value for key, value in FEW.items() if key in ranker.get_params()})
+
+
+def graded(seed: int = 0, queries: int = 40, dtype: Any = np.float64, layout: Any = np.asarray) -> Queries:
+    """Queries of 5 to 24 documents, half of whose features are zero, with grades from a rule with noise."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(5, 25, queries)
+    X = np.round(generator.random((lengths.sum(), 6)), 2) * (generator.random((lengths.sum(), 6)) < 0.5)
+    score = 3.0 * X[:, 0] - X[:, 1] * X[:, 2] + (X[:, 3] > 0.3) + 0.3 * generator.normal(size=len(X))
+    grades = np.digitize(score, np.quantile(score, [0.5, 0.8, 0.95])).astype(np.float64)
+    return Queries.from_arrays(layout(X.astype(dtype)), grades, qid=np.repeat(np.arange(queries), lengths))
 
 
 def grown(seed: int, splits: int, columns: int, *, values: Floats = VALUES, sides: bool = False) -> Trees:
@@ -75,3 +83,33 @@ def assert_mean_of_members(kind: Any, options: dict[str, Any], queries: Queries,
         members.append(growth.trees(0, 12).scores(queries.features))
     assert np.allclose(bag.predict(queries), np.mean(members, axis=0), rtol=1e-12, atol=1e-12)
     assert not np.allclose(members[0], members[1])
+
+
+def by_lightgbm(ranker: Any, queries: Queries, labels: Any = None, start: Any = None, **more: Any) -> Any:
+    """The booster of LightGBM with the same parameters, by its Python package."""
+    import lightgbm
+
+    labels = ranker._targets(queries)[0] if labels is None else labels
+    seed = int(np.random.default_rng(0).integers(2**31 - 1))
+    params = {**ranker._source(InMemory(queries)).parameters, "seed": seed, **more}
+    data = lightgbm.Dataset(queries.features, label=labels, group=queries.lengths, init_score=start, params=params)
+    return lightgbm.train(params, data, num_boost_round=ranker.trees)
+
+
+def by_catboost(train: Queries, **options: Any) -> Any:
+    """The model of CatBoost itself."""
+    import catboost
+
+    model = catboost.CatBoost({"thread_count": 1, "allow_writing_files": False, "logging_level": "Silent", **options})
+    return model.fit(catboost.Pool(train.features, label=train.grades, group_id=train.query_of_document))
+
+
+def by_xgboost(ranker: Any, queries: Queries) -> Any:
+    """The booster of XGBoost with the same parameters."""
+    import xgboost
+
+    params = ranker._parameters() | {"seed": int(np.random.default_rng(0).integers(2**31 - 1))}
+    data = xgboost.DMatrix(
+        dense(queries.features), label=np.exp2(queries.grades) - 1.0, qid=queries.query_of_document, nthread=1
+    )
+    return xgboost.train(params, data, num_boost_round=ranker.trees)

@@ -1,7 +1,5 @@
 """Small queries, their files, and finished cells for the comparison of whole tools."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

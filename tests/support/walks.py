@@ -3,8 +3,6 @@
 Printed in the order in which they are reached: python -m tests.support.walks
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import threading

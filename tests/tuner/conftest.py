@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import ranktune
-from tests.support.engine_samples import SOLVERS, graded
+from tests.support.engine_samples import graded, tuned
 from tests.support.process_samples import Lasting
 
 
@@ -27,8 +28,5 @@ def two_lanes() -> Iterator[Lasting]:
 
 @pytest.fixture(scope="session")
 def result(tmp_path_factory: pytest.TempPathFactory) -> ranktune.StudyResult:
-    home = tmp_path_factory.mktemp("home")
-    return ranktune.tune(
-        graded(40, 0), vali=graded(20, 1), test=graded(30, 2), also=["map", "ndcg@10:letor"], solvers=SOLVERS,
-        trials=9, sampler="random", name="known", home=home, jobs=1,
-    )  # fmt: skip
+    given: dict[str, Any] = {"vali": graded(20, 1), "test": graded(30, 2), "also": ["map", "ndcg@10:letor"]}
+    return tuned(tmp_path_factory.mktemp("home"), trials=9, name="known", **given)

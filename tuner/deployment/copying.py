@@ -12,15 +12,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ranktune.solvers.abilities import LINEAR, TREES
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.distillation.distil import distil
 from ranktune.solvers.metrics.means import linearised, mean_or_zero
-from ranktune.solvers.metrics.metrics import metric_for
-from ranktune.solvers.models.base import LINEAR, TREES, Model
+from ranktune.solvers.metrics.metrics import metric_for, parse_metric
+from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
-from ranktune.tuner.evaluation.models import microseconds_a_document, score_on
+from ranktune.tuner.evaluation.models import microseconds_a_document
 from ranktune.tuner.splits.forward import forward_or_dealt
 from ranktune.tuner.statistics.intervals import Interval, bootstrap_interval
 from ranktune.tuner.study.abilities import can_load
@@ -68,11 +69,11 @@ def copy_loss(
 
     Raises DataError where a half has no two documents with different scores.
     """
-    lost = np.full(queries.n_queries, np.nan)
+    lost, by = np.full(queries.n_queries, np.nan), parse_metric(metric)
     for fold in forward_or_dealt(queries, 2, seed, stream=7):
         part = queries.select(fold.vali)
         copy = copy_of(model, queries.select(fold.train), serve, trees)
-        before, after = (score_on(each, part, (metric,))[metric] for each in (model, copy))
+        before, after = (by.per_query(each.predict(replace(part, rows=None)), part) for each in (model, copy))
         lost[fold.vali] = before - after
     return lost
 

@@ -16,6 +16,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Matrix, dense
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneError, RankTuneWarning, listed
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.export.absent import arrival, unlike_training, warn_of_absent
 from ranktune.solvers.export.check import EVALUATORS, agreement, check_evaluator
 from ranktune.solvers.export.definitions.files import KEYWORDS, WRITERS, definition_files
@@ -27,7 +28,6 @@ from ranktune.solvers.export.definitions.meanings import (
     summary,
     to_fill_in,
 )
-from ranktune.solvers.export.formats import FORMATS, export
 from ranktune.solvers.export.source import Source, source_of
 from ranktune.solvers.export.syntax import check_written
 from ranktune.solvers.models.base import Model

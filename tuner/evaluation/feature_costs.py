@@ -1,4 +1,4 @@
-"""The costs of features, alone or in groups that are computed together, and the cost of a model.
+"""The costs of features, alone or in groups that are computed together, the cost of a model, and its limits.
 
 Costs are declared by name: {"bm25*": 1.0, "embedding": {"features": ["emb_*"], "cost": 20}}. A number is the cost of
 each feature of that name, which may be a glob. A table is a group: its cost is paid once if a model uses any of its
@@ -8,23 +8,20 @@ costs 1. Features without names are called f1, f2, ...
 
 from __future__ import annotations
 
-import csv
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.data.columns.grammar import number_of, values_by_name
-from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.base import Model
 
-FILES = (".toml", ".csv")
+if TYPE_CHECKING:
+    from ranktune.solvers.data.queries import Queries
+    from ranktune.solvers.models.base import Model
 
 
 @dataclass(frozen=True)
@@ -107,6 +104,33 @@ class FeatureCosts:
         return entries[0]
 
 
+@dataclass(frozen=True)
+class FeatureLimits:
+    """The limits of the cost and of the number of the features of a model; infinity for no limit."""
+
+    cost: float = float("inf")
+    features: float = float("inf")
+
+    def shares(self, features: GroupedFeatures, columns: Ints, paid: Ints) -> tuple[float, float]:
+        """Return what further columns take of the limit of cost and of that of features; groups paid are free."""
+        new = np.setdiff1d(features.group[columns], paid)
+        return _share(float(features.cost[new].sum()), self.cost), _share(float(len(columns)), self.features)
+
+
+def _share(amount: float, limit: float) -> float:
+    if limit == 0.0:
+        return 0.0 if amount == 0.0 else float("inf")
+    return amount / limit
+
+
+@dataclass(frozen=True)
+class FeatureBudget:
+    """What features cost, and the limits that are searched; None where no set of features is chosen."""
+
+    costs: FeatureCosts
+    limits: FeatureLimits | None = None
+
+
 def _entry(name: str, value: object) -> Entry:
     """Return an entry. Raises ParameterError where its value is neither a cost nor a group."""
     if not isinstance(value, Mapping):
@@ -128,43 +152,6 @@ def _number(name: str, value: object) -> float:
 
 
 def read_costs(text: str) -> Json:
-    """Return costs given as text, "bm25*=1, embedding*=20", or as the path of a .toml or .csv file.
-
-    A csv file has the columns feature and cost, and may have group: the rows of a group share one cost. Raises
-    ParameterError.
-    """
-    if text.endswith(FILES):
-        return _from_file(Path(text))
-    return values_by_name(
-        text,
-        "costs={}: write a name or glob, = and a number, such as 'bm25*=1, emb*=20', or give a .toml or .csv file.",
-        number_of,
-    )
-
-
-def _from_file(path: Path) -> Json:
-    try:
-        content = path.read_text(encoding="utf-8-sig")
-        return tomllib.loads(content) if path.suffix == ".toml" else _from_rows(path, content.splitlines())
-    except OSError as error:
-        raise ParameterError(f"cannot read the costs {path}: {error.strerror}. Give the path of a file.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, csv.Error) as error:
-        raise ParameterError(f"{path} cannot be read as {path.suffix[1:]}: {error}.") from None
-
-
-def _from_rows(path: Path, lines: Sequence[str]) -> Json:
-    rows = csv.DictReader(lines)
-    if not {"feature", "cost"} <= set(rows.fieldnames or ()):
-        raise ParameterError(f"{path} has no columns feature and cost in its first line. A column group may follow.")
-    costs: Json = {}
-    for row in rows:
-        name, group = str(row["feature"]).strip(), (row.get("group") or "").strip()
-        cost = values_by_name({name: row["cost"]}, f"{path}: '{name}' cannot cost {row['cost']!r}.", number_of)[name]
-        if not group:
-            costs[name] = cost
-            continue
-        table = costs.setdefault(group, {"features": [], "cost": cost})
-        if not isinstance(table, dict) or table["cost"] != cost:
-            raise ParameterError(f"{path}: the rows of group '{group}' have several costs. A group has one.")
-        table["features"].append(name)
-    return costs
+    """Return costs given as text, "bm25*=1, embedding*=20". Raises ParameterError."""
+    rule = "costs={}: write a name or glob, = and a number, such as 'bm25*=1, emb*=20', or give a table."
+    return values_by_name(text, rule, number_of)

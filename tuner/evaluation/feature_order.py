@@ -1,4 +1,4 @@
-"""An order of features, such that the first ones explain the grades well for their cost.
+"""The features that a configuration is fitted on: the first of an order that explain the grades well for their cost.
 
 Greedy forward selection by least squares within queries: the grades of each query, without their mean, are regressed on
 its features without theirs. A feature has several columns: its value, its rank within the query, which
@@ -13,14 +13,19 @@ n documents, p columns of the regression, d features
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Matrix, dense
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.evaluation.feature_costs import GroupedFeatures
+from ranktune.tuner.evaluation.feature_costs import FeatureBudget, FeatureLimits, GroupedFeatures
+from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, LEVELS
+from ranktune.tuner.splits.store import read_part
 
 MAX_DOCUMENTS = 50_000
 """Documents of the sample of queries by which features are compared."""
@@ -34,25 +39,6 @@ NO_SHARE = 1e-9
 """Share of the limits of features that cost nothing further."""
 FULL = 1.0 + 1e-9
 """The share of a limit that may be taken: sums of shares are rounded."""
-
-
-@dataclass(frozen=True)
-class FeatureLimits:
-    """The limits of the cost and of the number of the features of a model; infinity for no limit."""
-
-    cost: float = float("inf")
-    features: float = float("inf")
-
-    def shares(self, features: GroupedFeatures, columns: Ints, paid: Ints) -> tuple[float, float]:
-        """Return what further columns take of the limit of cost and of that of features; groups paid are free."""
-        new = np.setdiff1d(features.group[columns], paid)
-        return _share(float(features.cost[new].sum()), self.cost), _share(float(len(columns)), self.features)
-
-
-def _share(amount: float, limit: float) -> float:
-    if limit == 0.0:
-        return 0.0 if amount == 0.0 else float("inf")
-    return amount / limit
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +60,55 @@ class FeatureOrder:
         if count == 0 and len(self.used):
             count = int(np.searchsorted(self.used, self.used[0], side="right"))
         return np.sort(self.columns[:count])
+
+
+def selected_columns(
+    folder: str, numbers: Ints, budget: FeatureBudget | None, parameters: Mapping[str, Value]
+) -> Ints | None:
+    """Return the features that a configuration is fitted on, ascending; None for all.
+
+    They are chosen by the development queries of these numbers, which it is fitted to.
+    """
+    level = parameters.get(FEATURE_SET)
+    if level is None or budget is None or budget.limits is None:
+        return None
+    assert isinstance(level, int)
+    return _order(folder, numbers.tobytes(), budget).first(level / LEVELS)
+
+
+@lru_cache(maxsize=32)
+def _order(folder: str, numbers: bytes, budget: FeatureBudget) -> FeatureOrder:
+    return feature_order(read_part(folder, np.frombuffer(numbers, dtype=np.int64)), budget)
+
+
+def feature_order(queries: Queries, budget: FeatureBudget) -> FeatureOrder:
+    """Return the order of the features of training queries. Raises DataError where none keeps the limits."""
+    assert budget.limits is not None
+    features = budget.costs.of(queries)
+    order = ordered(queries, features, budget.limits)
+    if len(order.columns) == 0:
+        raise _nothing_fits(features, budget.limits)
+    return order
+
+
+def _nothing_fits(features: GroupedFeatures, limits: FeatureLimits) -> DataError:
+    return DataError(
+        f"no feature keeps the limits: the cheapest costs {features.cost.min():g}, and the limits are "
+        f"cost<={limits.cost:g}, features<={limits.features:g}. Allow more (within=), or change costs."
+    )
+
+
+def check_budget(queries: Queries, budget: FeatureBudget | None) -> None:
+    """Raise DataError where the costs of a study do not fit its data, or no feature keeps its limits."""
+    if budget is None:
+        return
+    features = budget.costs.of(queries)
+    if budget.limits is None:
+        return
+    none = np.empty(0, dtype=np.int64)
+    shares = [max(budget.limits.shares(features, np.array([k]), none)) for k in range(queries.n_features)]
+    if min(shares) > 1.0:
+        raise _nothing_fits(features, budget.limits)
 
 
 def ordered(queries: Queries, features: GroupedFeatures, limits: FeatureLimits) -> FeatureOrder:

@@ -8,20 +8,13 @@ sets of one part are nested: a blend of models uses the features of its largest 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
-from ranktune.solvers.base.training_data import QUERY_WEIGHTS
-from ranktune.solvers.core.arrays import Ints
-from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.abilities import QUERY_WEIGHTS
+from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.space import Choice, Int, Parameter, Value, When
-from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.evaluation.feature_costs import FeatureCosts, GroupedFeatures
-from ranktune.tuner.evaluation.feature_order import FeatureLimits, FeatureOrder, ordered
-from ranktune.tuner.splits.store import read_part
 
 HALF_LIFE = "half_life"
 SHARES: Mapping[str, float] = {"inf": np.inf, "1": 1.0, "1/2": 0.5, "1/4": 0.25, "1/8": 0.125}
@@ -34,66 +27,9 @@ LEVELS = 8
 """Sets of features: the k-th takes k / LEVELS of the limits."""
 
 
-@dataclass(frozen=True)
-class FeatureBudget:
-    """What features cost, and the limits that are searched; None where no set of features is chosen."""
-
-    costs: FeatureCosts
-    limits: FeatureLimits | None = None
-
-
 def solver_parameters(parameters: Mapping[str, Value]) -> dict[str, Value]:
     """Return the parameters of a configuration that its solver has."""
     return {name: value for name, value in parameters.items() if name not in (FEATURE_SET, HALF_LIFE)}
-
-
-def selected_columns(
-    folder: str, numbers: Ints, budget: FeatureBudget | None, parameters: Mapping[str, Value]
-) -> Ints | None:
-    """Return the features that a configuration is fitted on, ascending; None for all.
-
-    They are chosen by the development queries of these numbers, which it is fitted to.
-    """
-    level = parameters.get(FEATURE_SET)
-    if level is None or budget is None or budget.limits is None:
-        return None
-    assert isinstance(level, int)
-    return _order(folder, numbers.tobytes(), budget).first(level / LEVELS)
-
-
-@lru_cache(maxsize=32)
-def _order(folder: str, numbers: bytes, budget: FeatureBudget) -> FeatureOrder:
-    return feature_order(read_part(folder, np.frombuffer(numbers, dtype=np.int64)), budget)
-
-
-def feature_order(queries: Queries, budget: FeatureBudget) -> FeatureOrder:
-    """Return the order of the features of training queries. Raises DataError where none keeps the limits."""
-    assert budget.limits is not None
-    features = budget.costs.of(queries)
-    order = ordered(queries, features, budget.limits)
-    if len(order.columns) == 0:
-        raise _nothing_fits(features, budget.limits)
-    return order
-
-
-def _nothing_fits(features: GroupedFeatures, limits: FeatureLimits) -> DataError:
-    return DataError(
-        f"no feature keeps the limits: the cheapest costs {features.cost.min():g}, and the limits are "
-        f"cost<={limits.cost:g}, features<={limits.features:g}. Allow more (within=), or change costs."
-    )
-
-
-def check_budget(queries: Queries, budget: FeatureBudget | None) -> None:
-    """Raise DataError where the costs of a study do not fit its data, or no feature keeps its limits."""
-    if budget is None:
-        return
-    features = budget.costs.of(queries)
-    if budget.limits is None:
-        return
-    none = np.empty(0, dtype=np.int64)
-    shares = [max(budget.limits.shares(features, np.array([k]), none)) for k in range(queries.n_features)]
-    if min(shares) > 1.0:
-        raise _nothing_fits(features, budget.limits)
 
 
 def with_feature_sets(solver: str, space: Sequence[Parameter]) -> tuple[Parameter, ...]:

@@ -10,21 +10,18 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.base.ranker import BaseRanker
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError, StudyError
 from ranktune.solvers.core.files import atomic_write
 from ranktune.solvers.data.monotone import named_signs
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.evaluation.feature_sets import solver_parameters
 from ranktune.tuner.evaluation.task import Task
@@ -102,12 +99,6 @@ def as_model(ranker: BaseRanker, task: Task, train: Queries, columns: Ints | Non
     if train.monotone is None:
         return model
     return model.replaced(monotone=named_signs(train.monotone, train.feature_names))
-
-
-def score_on(model: Model, queries: Queries, metrics: tuple[str, ...]) -> Mapping[str, Floats]:
-    """Return metric -> (n_queries,), NaN where a metric skips a query."""
-    scores = model.predict(replace(queries, rows=None))
-    return {name: parse_metric(name).per_query(scores, queries) for name in metrics}
 
 
 MANY_DOCUMENTS = 10_000

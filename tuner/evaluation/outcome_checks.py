@@ -5,23 +5,20 @@ An invalid result makes a failed trial with the reason; none of its values reach
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.tuner.evaluation.serialization import LONGEST, typed
 from ranktune.tuner.evaluation.task import Outcome
 
-LONGEST = 10_000
-"""Characters kept of an error or a warning, and how many warnings are kept."""
 ROUNDING = 1e-9
 """By how much a value may be outside of the range of its metric."""
-_NUMBERS = ("nonzeros", "bytes", "microseconds", "cost")
 
 
 def checked_outcome(returned: object) -> Outcome:
@@ -81,35 +78,6 @@ def failed_outcome(outcome: Outcome, error: str) -> Outcome:
 
 class _InvalidOutcome(Exception):
     """A result that is no outcome."""
-
-
-def typed(outcome: Outcome) -> Outcome:
-    """Return an outcome with all fields but its arrays converted to their types; what is no number is none."""
-    about: Json = {name: _number(getattr(outcome, name), float("nan")) for name in _NUMBERS}
-    about |= {name: _number(getattr(outcome, name), 0.0) for name in ("seconds", "bulk")}
-    begun, ended = (_number(moment, 0.0) for moment in (outcome.begun, outcome.ended))
-    about |= {"begun": begun, "ended": ended} if 0.0 <= begun <= ended < 1e11 else {"begun": 0.0, "ended": 0.0}
-    about["error"] = None if outcome.error is None else str(outcome.error)[:LONGEST]
-    about["warnings"] = tuple(str(warning)[:LONGEST] for warning in outcome.warnings[:LONGEST])
-    about["steps"] = tuple((_number(at, 0.0), str(what), _number(v, float("nan"))) for at, what, v in outcome.steps)
-    for name in ("path", "learning_curve"):
-        points = getattr(outcome, name)
-        about[name] = tuple((float(v), scored) for v, s in points if (scored := _number(s, math.nan)) == scored)
-    about["chosen"] = None if outcome.chosen is None else float(outcome.chosen)
-    about["path_parameter"] = str(outcome.path_parameter)[:LONGEST]
-    about["stopped"] = str(outcome.stopped)[:LONGEST]
-    about |= {"worker": str(outcome.worker), "given_up": bool(outcome.given_up), "restarts": 0}
-    about["unfinished"] = bool(outcome.unfinished)
-    return replace(outcome, **about)
-
-
-def _number(value: object, otherwise: float) -> float:
-    """Return a finite number as a float, `otherwise` for anything else."""
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return otherwise
-    return number if math.isfinite(number) else otherwise
 
 
 def _values(name: str, given: object) -> Floats:

@@ -18,7 +18,8 @@ from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.evaluate import Plan
-from ranktune.tuner.evaluation.feature_sets import selected_columns, solver_parameters
+from ranktune.tuner.evaluation.feature_order import selected_columns
+from ranktune.tuner.evaluation.feature_sets import solver_parameters
 from ranktune.tuner.evaluation.fitting import fitted, grown, progressive, read_for_fit, sample, unfitted
 from ranktune.tuner.evaluation.models import as_model, keep_model, keep_scores, kept_model
 from ranktune.tuner.evaluation.run import Fit, LimitReached, Run

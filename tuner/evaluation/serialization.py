@@ -11,17 +11,19 @@ import json
 import math
 import zipfile
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import count, takewhile
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranktune.tuner.evaluation.outcome_checks import typed
+from ranktune.solvers.core.arrays import Json
 from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.splits.proof import UNREADABLE
 
+LONGEST = 10_000
+"""Characters kept of an error or a warning, and how many warnings are kept."""
 RESULT_CAP = 64 * 2**20
 """Bytes that the outcome of one trial may take."""
 
@@ -29,6 +31,7 @@ Number = TypeVar("Number", np.float32, np.float64)
 _MEMBER = "outcome.json"
 
 
+_NUMBERS = ("nonzeros", "bytes", "microseconds", "cost")
 _ARRAYS = ("per_query", "samples", "scores")
 _FIELDS = tuple(field.name for field in fields(Outcome) if field.name not in _ARRAYS)
 
@@ -90,6 +93,33 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
     return str(float(value)) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def typed(outcome: Outcome) -> Outcome:
+    """Return an outcome with all fields but its arrays converted to their types; what is no number is none."""
+    about: Json = {name: _number(getattr(outcome, name), float("nan")) for name in _NUMBERS}
+    about |= {name: _number(getattr(outcome, name), 0.0) for name in ("seconds", "bulk")}
+    begun, ended = (_number(moment, 0.0) for moment in (outcome.begun, outcome.ended))
+    about |= {"begun": begun, "ended": ended} if 0.0 <= begun <= ended < 1e11 else {"begun": 0.0, "ended": 0.0}
+    about["error"] = None if outcome.error is None else str(outcome.error)[:LONGEST]
+    about["warnings"] = tuple(str(warning)[:LONGEST] for warning in outcome.warnings[:LONGEST])
+    about["steps"] = tuple((_number(at, 0.0), str(what), _number(v, float("nan"))) for at, what, v in outcome.steps)
+    for name in ("path", "learning_curve"):
+        points = getattr(outcome, name)
+        about[name] = tuple((float(v), scored) for v, s in points if (scored := _number(s, math.nan)) == scored)
+    about["chosen"] = None if outcome.chosen is None else float(outcome.chosen)
+    about |= {name: str(getattr(outcome, name))[:LONGEST] for name in ("path_parameter", "stopped", "worker")}
+    about |= {name: bool(getattr(outcome, name)) for name in ("given_up", "unfinished")}
+    return replace(outcome, **about, restarts=0)
+
+
+def _number(value: object, otherwise: float) -> float:
+    """Return a finite number as a float, `otherwise` for anything else."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return otherwise
+    return number if math.isfinite(number) else otherwise
 
 
 def write_arrays(archive: zipfile.ZipFile, arrays: Mapping[str, NDArray[np.generic]]) -> None:

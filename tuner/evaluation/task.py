@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.evaluation.feature_sets import FeatureBudget
+from ranktune.tuner.evaluation.feature_costs import FeatureBudget
 from ranktune.tuner.policy.policy import POLICY, Race
 from ranktune.tuner.splits.plans import PLAN
 

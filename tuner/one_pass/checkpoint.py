@@ -84,6 +84,7 @@ class Checkpoint:
             if (stored := about["declared"].get(name)) != declared:
                 raise StudyError(
                     f"{self.path} is the checkpoint of another pass: its {name} is {stored!r}, not {declared!r}. Give "
-                    "what was given then, or another folder."
+                    "what was given then, or another folder. Releases before 0.2.2 knew data by other digests: remove "
+                    "such a file, and the pass begins again."
                 )
         return about, {name.removeprefix("state-"): array for name, array in arrays.items()}

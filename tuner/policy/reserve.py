@@ -7,15 +7,12 @@ the scores that the trials left are used as they are. Seconds that are left are 
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from ranktune.solvers.registry import solver_class
 from ranktune.tuner.policy.actions import Bag, Blend, Rescore
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.trials import Tried, finalists, is_behind
@@ -41,6 +38,8 @@ class Durations:
         Stored features of the development documents.
     parts, fresh_parts : int
         Folds or orders by which a trial is scored, and those of the fresh plan, 0 without one.
+    averages : callable
+        averages(solver) is whether a solver can average models of several seeds.
     """
 
     queries: int
@@ -48,6 +47,7 @@ class Durations:
     cells: int
     parts: int
     fresh_parts: int
+    averages: Callable[[str], bool]
     policy: Policy = POLICY
 
     @property
@@ -213,13 +213,7 @@ class Durations:
 
     def is_bagged(self, solver: str) -> bool:
         """Return whether a solver is refitted with a bag of seeds: queries are few, and it can average several."""
-        return self.queries < self.policy.few_queries and _averages(solver)
-
-
-@cache
-def _averages(solver: str) -> bool:
-    """Return whether a solver can average models of several seeds."""
-    return "seeds" in inspect.signature(solver_class(solver)).parameters
+        return self.queries < self.policy.few_queries and self.averages(solver)
 
 
 def explaining(elapsed: float, left: float, policy: Policy = POLICY) -> float:

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 
 from ranktune.solvers.core.arrays import JsonView
-from ranktune.solvers.core.space import SOLVER, Value
+from ranktune.solvers.core.space import Value
+from ranktune.solvers.names import SOLVER
 from ranktune.tuner.policy.policy import POLICY, Policy
 
 

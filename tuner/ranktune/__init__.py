@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from ranktune.converting import convert as convert
     from ranktune.explaining import explain as explain
     from ranktune.judging import clicks as clicks
-    from ranktune.reading import predict as predict
     from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART as LambdaMART
     from ranktune.solvers.boosting.lightgbm.regression import GBDTRanker as GBDTRanker
     from ranktune.solvers.data.queries import Queries as Queries
     from ranktune.solvers.data.sources.catalogue import read as read
+    from ranktune.solvers.data.sources.scoring import predict as predict
     from ranktune.solvers.linear.presets import ElasticRank as ElasticRank
     from ranktune.solvers.linear.rank_svm import RankSVM as RankSVM
     from ranktune.solvers.linear.ranker import Ranker as Ranker
@@ -59,7 +59,7 @@ _PUBLIC: Table[Any] = Table(
         "load_model": Entry("solvers.models.base"),
         "one_pass": Entry("streaming"),
         "parse_metric": Entry("solvers.metrics.metrics"),
-        "predict": Entry("reading"),
+        "predict": Entry("solvers.data.sources.scoring"),
         "read": Entry("solvers.data.sources.catalogue"),
         "register_metric": Entry("tuner.study.custom"),
         "register_solver": Entry("tuner.study.custom"),

@@ -26,7 +26,7 @@ from ranktune.reading import Sources, changed
 from ranktune.session import display, running
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.declared import declared
-from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError
+from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, StudyError, nearest
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.retuning.versions import settle
@@ -37,7 +37,7 @@ from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import NoStudy, find_folder, free_name, home_folder, make_folder
-from ranktune.tuner.study.settings import TIMED, Settings
+from ranktune.tuner.study.settings import TIMED, Settings, toml_fields
 from ranktune.tuner.workers.custom import with_custom
 from ranktune.tuner.workers.interrupts import Interrupted
 from ranktune.tuner.workers.workforce import Workforce
@@ -70,7 +70,7 @@ def tune(given: TuneArguments) -> StudyResult:
     data, vali and test are each a path, "api-search" (the embedded example), a Queries, a data frame, a tuple
     (X, y, qid), a lightgbm.Dataset or an xgboost.DMatrix; ranktune.read lists the files. Without test, a fifth of the
     training queries is set aside first. With timeout, the solvers share the time. With a database as storage, other
-    processes join by work or `ranktune worker`.
+    processes join by work or `ranktune resume --join`.
 
     Examples
     --------
@@ -86,12 +86,26 @@ def tune(given: TuneArguments) -> StudyResult:
     """
     deadline = Deadline.after(given.timeout)
     sources = given.data, given.vali, given.test, given.baseline
-    values = {option.name: getattr(given, option.name) for option in declared(Settings)}
-    settings = {name: value for name, value in values.items() if value is not None} | _described(sources)
+    settings = {name: value for name, value in settings_of(given).items() if value is not None} | _described(sources)
     for option in declared(Settings):
         if option.kind == Sequence[str] and isinstance(settings.get(option.name), str):
             settings[option.name] = (settings[option.name],)
     return _run(Study(**settings | _files(settings)), sources, given, deadline)
+
+
+def settings_of(study: Settings) -> Json:
+    """Return the settings of a study by name."""
+    return {option.name: getattr(study, option.name) for option in declared(Settings)}
+
+
+def study_file(path: str | Path) -> Json:
+    """Return the arguments of tune that a study file gives. Raises ParameterError where tune has no such argument."""
+    values = toml_fields(path)
+    known = [option.name for option in declared(TuneArguments) if not option.setting.python_only]
+    for name in values:
+        if name not in known:
+            raise ParameterError(f"{path}: a study has no field '{name}'. {nearest(name, known)}")
+    return {"data": API_SEARCH} | values
 
 
 def workforce(given: StudyRuntime) -> Workforce:
@@ -102,6 +116,8 @@ def workforce(given: StudyRuntime) -> Workforce:
 @takes(RunArguments)
 def run(given: RunArguments) -> StudyResult:
     r"""Run a declared study, whose data are paths or names.
+
+    A file may also say how its study runs: its fields are the arguments of tune. Arguments take precedence over them.
 
     {parameters}
 
@@ -131,11 +147,12 @@ def run(given: RunArguments) -> StudyResult:
     >>> result.trials
     2
     """
-    study = given.study if isinstance(given.study, Study) else Study.from_toml(given.study)
-    deadline = Deadline.after(study.timeout)
-    study = replace(study, **_described((study.data or API_SEARCH, study.vali, study.test, study.baseline)))
-    study = replace(study, **_files(vars(study)))
-    return _run(study, (study.data, study.vali, study.test, study.baseline), given, deadline)
+    study = given.study
+    fields = (
+        study_file(study) if isinstance(study, str | Path) else settings_of(study) | {"data": study.data or API_SEARCH}
+    )
+    own = {name: value for name, value in vars(given).items() if value != getattr(NewStudyRuntime, name, value)}
+    return tune(**(fields | own))
 
 
 @takes(ResumeArguments)

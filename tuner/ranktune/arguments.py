@@ -24,8 +24,6 @@ Parameters = ParamSpec("Parameters")
 Arguments = TypeVar("Arguments")
 Result = TypeVar("Result")
 
-_RUNNING = "How trials run"
-_RECORD = "Where the record is kept"
 _SOURCES = (
     "data, vali and test are each a path, a name, a Queries, a data frame, a tuple (X, y, qid), a lightgbm.Dataset "
     "or an xgboost.DMatrix."
@@ -41,22 +39,17 @@ HOME = Setting("Folder of all studies. (default: RANKTUNE_HOME or ./ranktune-run
 class WorkerRuntime:
     """How a process runs trials, and where it finds the study."""
 
-    jobs: Annotated[
-        int | None, Setting("Processes that run trials. (default: all cores)", minimum=1, panel=_RUNNING)
-    ] = None
-    trial_timeout: Annotated[
-        float | None, Setting("Seconds after which one trial fails.", minimum=0.001, panel=_RUNNING)
-    ] = None
+    jobs: Annotated[int | None, Setting("Processes that run trials. (default: all cores)", minimum=1)] = None
+    trial_timeout: Annotated[float | None, Setting("Seconds after which one trial fails.", minimum=0.001)] = None
     trial_memory: Annotated[
         int | str | None,
-        Setting("Memory beyond which one trial fails, such as 4GB.", option_type=str, panel=_RUNNING),
+        Setting("Memory beyond which one trial fails, such as 4GB."),
     ] = None
     memory: Annotated[
         int | str | None,
         Setting(
             "Memory of all processes together, such as 8GB. It limits each trial, and how many run at a time.",
             option_type=str,
-            panel=_RUNNING,
         ),
     ] = None
     home: Annotated[str | Path | None, HOME] = None
@@ -65,7 +58,6 @@ class WorkerRuntime:
         Setting(
             "PostgreSQL database for the record, which workers on other machines join: postgresql://USER@HOST/NAME. "
             "The password is best kept in PGPASSWORD or ~/.pgpass. (default: a file in the home)",
-            panel=_RECORD,
             variable="RANKTUNE_STORAGE",
         ),
     ] = None
@@ -93,12 +85,9 @@ class StudyRuntime(WorkerRuntime):
             python="Or an object with the methods of ranktune.tuner.workers.executor.Executor, such as "
             "ranktune.tuner.workers.clusters.joblib_executor.JoblibWorkers.",
             option_type=str,
-            panel=_RUNNING,
         ),
     ] = "processes"
-    address: Annotated[
-        str | None, Setting("Address of the cluster: tcp://HOST:8786 of Dask, HOST:6379 of Ray.", panel=_RUNNING)
-    ] = None
+    address: Annotated[str | None, Setting("Address of the cluster: tcp://HOST:8786 of Dask, HOST:6379 of Ray.")] = None
     extend: Annotated[
         bool, Setting("Continue the study of that name with more solvers, wider ranges or more choices.")
     ] = False
@@ -115,9 +104,7 @@ class NewStudyRuntime(StudyRuntime):
     artifacts: Annotated[
         str | Path | None,
         Setting(
-            "Folder that all machines see, or s3://BUCKET/PREFIX, for arrays and data. (default: the study's folder)",
-            option_type=str,
-            panel=_RECORD,
+            "Folder that all machines see, or s3://BUCKET/PREFIX, for arrays and data. (default: the study's folder)"
         ),
     ] = None
 
@@ -138,9 +125,7 @@ class RunArguments(NewStudyRuntime):
 
     study: Annotated[
         "Study | str | Path",
-        Setting(
-            "A study declared in TOML.", python="A Study, or the path of its file.", positional=True, option_type=Path
-        ),
+        Setting("A Study, or the path of a study file."),
     ] = field(kw_only=False)
 
 
@@ -148,7 +133,7 @@ class RunArguments(NewStudyRuntime):
 class ResumeArguments(StudyRuntime):
     """What resume takes."""
 
-    name: Annotated[str, Setting("The study; `ranktune list` shows them.", positional=True)] = field(kw_only=False)
+    name: Annotated[str, Setting("The study; `ranktune show` shows them.", positional=True)] = field(kw_only=False)
     trials: Annotated[int | None, Setting("New total of trials (for each fold).", minimum=1)] = None
 
 
@@ -307,8 +292,8 @@ class ShowArguments:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EngineArguments(DataArguments):
-    """What is exported, and to which system."""
+class ExportArguments(DataArguments):
+    """What is exported, to which system and how, and the data by which it is shipped, checked or made exportable."""
 
     model: Annotated[Path, Setting("A model.json, or trees of LightGBM, XGBoost or CatBoost.", positional=True)] = (
         field(kw_only=False)
@@ -329,29 +314,23 @@ class EngineArguments(DataArguments):
         Setting("What the engine gives a model for a feature that a document lacks, where you changed it: zero, nan."),
     ] = None
 
-
-@dataclass(frozen=True, kw_only=True)
-class ShipArguments(EngineArguments):
-    """What is shipped, where to, and the documents that are replayed."""
-
-    replay: Annotated[str, Setting("Documents of logged queries, whose scores must be those of the model.")]
-    output: Annotated[Path | None, Setting("Folder to write the files into.", options=("--output", "-o"))] = None
+    output: Annotated[
+        Path | None,
+        Setting(
+            "File to write, with --replay the folder. (default: standard output)",
+            options=("--output", "-o"),
+        ),
+    ] = None
+    replay: Annotated[
+        str | None, Setting("Ship it: documents of logged queries, whose scores must be those of the model.")
+    ] = None
     to: Annotated[
         str | None,
         Setting(
-            "A running engine: http://HOST:8983/solr/COLLECTION of Solr, http://HOST:9200/INDEX of Elasticsearch and "
-            "OpenSearch. It is given definitions and model."
+            "With --replay: a running engine, http://HOST:8983/solr/COLLECTION of Solr, http://HOST:9200/INDEX of "
+            "Elasticsearch and OpenSearch. It is given definitions and model."
         ),
     ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExportArguments(EngineArguments):
-    """What is exported and how, and the data that a model is made exportable by."""
-
-    output: Annotated[Path | None, Setting("File to write. (default: standard output)", options=("--output", "-o"))] = (
-        None
-    )
     definitions: Annotated[
         Path | None,
         Setting(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
 import numpy as np
 
-from ranktune.reading import model_of
 from ranktune.solvers.core.arrays import Array, Floats, Ints, Json, dense
 from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
@@ -16,12 +16,12 @@ from ranktune.solvers.data.blocks import SCORED_ROWS, block_of, query_ranges
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
+from ranktune.solvers.data.sources.scoring import model_of
 from ranktune.solvers.explanation.contributions import contributions, is_exact
 from ranktune.solvers.explanation.effects import grid_of, partial_effects
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.metrics.metrics import Metric, metric_for
 from ranktune.solvers.models.base import Model
-from ranktune.tuner.evaluation.models import score_on
 from ranktune.tuner.selection.explaining import feature_importance, names_of, sampled
 
 MEAN = "mean of the query"
@@ -203,7 +203,7 @@ def _known(model: Model, wanted: str) -> str:
 
 
 def _of_all(model: Model, queries: Queries, metric: Metric, repeats: int, seed: int) -> Json:
-    values = score_on(model, queries, (str(metric),))[str(metric)]
+    values = metric.per_query(model.predict(replace(queries, rows=None)), queries)
     rows = feature_importance(model, queries, metric, repeats=repeats, seed=seed)
     return {
         "metric": str(metric),

@@ -1,4 +1,4 @@
-"""From sources of data to the problems of a study, and to the scores of a model.
+"""From sources of data to the problems of a study.
 
 A worker process reads sources that are files.
 """
@@ -8,15 +8,14 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias, Unpack, cast
+from typing import TypeAlias, cast
 
-from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError, RankTuneError, RankTuneWarning, listed
 from ranktune.solvers.core.memory import limited_to, release_freed
-from ranktune.solvers.data.blocks import SCORED_ROWS
 from ranktune.solvers.data.columns.decisions import Undecided, questions
 from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
@@ -24,7 +23,6 @@ from ranktune.solvers.data.readers.parsing.options import LoadOptions, ReadOptio
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.sources.inspection import DATE, questions_on, suspects
 from ranktune.solvers.data.split import Split
-from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.selection.preferences import CLICKS
 from ranktune.tuner.splits.sealing import write_sealed
@@ -155,68 +153,3 @@ def _check_suspects(queries: Queries, options: ReadOptions, takes_columns: bool)
     warned = [suspect.decision for suspect in suspicious if suspect.kind != DATE]
     if warned:
         warnings.warn(questions(warned), RankTuneWarning, stacklevel=2)
-
-
-def predict(model: Model | str | Path, data: object, **options: Unpack[ReadOptions]) -> Floats:
-    """Return the score of each document of data; a higher score ranks first.
-
-    Parameters
-    ----------
-    model : Model, str or Path
-        A model, or the file of one.
-    data : str, Path, data frame, tuple, lightgbm.Dataset, xgboost.DMatrix or Queries
-        What read takes. Of a table, the columns that the model knows by name are taken; grades are not needed.
-    **options
-        Options of read, such as qid="session" for a table.
-
-    Returns
-    -------
-    ndarray of shape (n_documents,)
-        float64, in the order of the rows.
-
-    Raises
-    ------
-    DataError
-        The data cannot be read, or lack features of the model.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> import ranktune
-    >>> frame = pd.DataFrame({"qid": [1, 1, 2, 2], "grade": [0, 1, 0, 1], "bm25": [0.1, 0.7, 0.2, 0.4]})
-    >>> train = ranktune.read(frame)
-    >>> model = ranktune.RankSVM().fit(train).as_model(feature_names=train.feature_names)
-    >>> scores = ranktune.predict(model, frame[["qid", "bm25"]])
-    >>> scores.argsort().tolist()
-    [0, 2, 3, 1]
-    """
-    chosen = model_of(model)
-    return chosen.predict(catalogue.read_for(chosen, data, graded=False, **options))
-
-
-def score_lines(model: Model | str | Path, data: object, **options: Unpack[ReadOptions]) -> Iterator[str]:
-    """Yield what predict returns as text, a number a line, many lines at a time and as they are computed.
-
-    Raises what predict raises, some of it after the first lines.
-    """
-    chosen = model_of(model)
-    queries = catalogue.read_for(chosen, data, graded=False, **options)
-    if queries.rows is None:
-        blocks = chosen.score_blocks(queries)
-    else:  # the rows of the data are in another order
-        scores = chosen.predict(queries)
-        blocks = (scores[first : first + SCORED_ROWS] for first in range(0, len(scores), SCORED_ROWS))
-    for block in blocks:
-        yield "".join(f"{score!r}\n" for score in block.tolist())
-
-
-def model_of(model: Model | str | Path) -> Model:
-    """Return a model as it is, or load it from its file."""
-    if isinstance(model, Model):
-        return model
-    if isinstance(model, str | Path):
-        return load_model(model)
-    fitted = (
-        " Call its as_model()." if hasattr(model, "as_model") else " Where data are given too, the model comes first."
-    )
-    raise ParameterError(f"a {type(model).__name__} is no model: give a Model, or the path of a model.json.{fitted}")

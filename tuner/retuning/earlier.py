@@ -118,6 +118,10 @@ class Earlier:
         sampling = sampling_variance([self.per_query[k] for k in whole], values_again)
         return movement(old, new, sampling + (float(np.mean(partial)) if partial else 0.0))
 
+    def awaited(self) -> Awaited:
+        """Return the trials as they wait for a search."""
+        return Awaited(self)
+
     def save(self, folder: Path) -> None:
         """Write it into the folder of the study that goes on."""
         header = {

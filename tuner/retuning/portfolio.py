@@ -10,20 +10,23 @@ import json
 from collections.abc import MutableMapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Array, JsonView
-from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.selection.candidates import Candidate
-from ranktune.tuner.selection.finals import Entry
 from ranktune.tuner.selection.typed import typed
 from ranktune.tuner.splits.digests import NOTHING, Bits, given_columns, query_digests
 from ranktune.tuner.splits.proof import read_archive
 from ranktune.tuner.splits.sealing import check_sealed, read_sealed, write_sealed
 from ranktune.tuner.study.home import writing
-from ranktune.tuner.study.problem import Problem
+
+if TYPE_CHECKING:
+    from ranktune.solvers.data.queries import Queries
+    from ranktune.tuner.selection.candidates import Candidate
+    from ranktune.tuner.selection.finals import Entry
+    from ranktune.tuner.study.problem import Problem
 
 FILE, FITTED = "portfolio.json", "fitted.npz"
 

@@ -12,7 +12,7 @@ from ranktune.solvers.core.registrations import find
 from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.split import Split
 from ranktune.tuner.evaluation.evaluate import check_metrics
-from ranktune.tuner.evaluation.feature_sets import check_budget
+from ranktune.tuner.evaluation.feature_order import check_budget
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.splits.proof import DIGESTS, prove, seal
 from ranktune.tuner.splits.split import IN_MEMORY

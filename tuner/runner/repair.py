@@ -16,7 +16,8 @@ from ranktune.solvers.metrics.means import mean_of
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.samplers.space import UnionSpace
 from ranktune.tuner.search.dispatcher import outcome_of
-from ranktune.tuner.storage.record import PATH, DamagedArrays, Record, number_of
+from ranktune.tuner.storage.attributes import PATH
+from ranktune.tuner.storage.record import DamagedArrays, Record, number_of
 from ranktune.tuner.study.tasks import Tasks, without_path
 from ranktune.tuner.workers.executor import Executor
 

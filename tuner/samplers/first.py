@@ -14,7 +14,6 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import zip_longest
 
-from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.names import ONE_COLUMN
 from ranktune.solvers.registry import solver_class
@@ -78,7 +77,7 @@ def _in_order(space: UnionSpace) -> list[dict[str, Value]]:
 @cache
 def grows(solver: str) -> bool:
     """Return whether a solver boosts round by round, so that validation queries find its number of rounds."""
-    return issubclass(solver_class(solver), BoostedRanker)
+    return solver_class(solver).grows
 
 
 def is_alike(a: Mapping[str, Value], b: Mapping[str, Value]) -> bool:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ranktune.solvers.base.estimator import SAME_AS
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.space import Choice, Value
-from ranktune.solvers.names import SOLVERS
+from ranktune.solvers.names import SAME_AS, SOLVERS
 
 
 def configuration_of(solver: str, estimator: Any) -> dict[str, Value]:

@@ -34,20 +34,6 @@ class Wanted:
         return int(np.random.SeedSequence([self.seed, self.number]).generate_state(1)[0])
 
 
-def thompson(wanted: Wanted) -> BaseSampler:
-    """Return RankTune's sampler."""
-    from ranktune.tuner.samplers.thompson import ThompsonSampler  # a study is declared without it
-
-    return ThompsonSampler(
-        seed=wanted.seed,
-        startup=wanted.startup,
-        conditions=wanted.space,
-        acquisition=wanted.acquisition,
-        number=wanted.number,
-        costs=wanted.costs,
-    )
-
-
 def gp(wanted: Wanted) -> BaseSampler:
     """Return Optuna's Gaussian process; it draws conditional parameters at random, and would warn of each."""
     from optuna.samplers import GPSampler
@@ -69,21 +55,14 @@ def tpe(wanted: Wanted) -> BaseSampler:
     return TPESampler(seed=wanted.seed_of_trial, n_startup_trials=wanted.startup)
 
 
-def skopt(wanted: Wanted) -> BaseSampler:
-    """Return scikit-optimize's Gaussian process."""
-    from ranktune.tuner.samplers.skopt import SkoptSampler  # imports for most of a second
-
-    return SkoptSampler(seed=wanted.seed, startup=wanted.startup, conditions=wanted.space, number=wanted.number)
-
-
 SAMPLERS: Table[Callable[[Wanted], BaseSampler]] = Table(
     "sampler",
     {
-        "thompson": thompson,
+        "thompson": Entry("thompson:made"),
         "random": random,
         "tpe": tpe,
         "gp": Entry("registry", library="torch"),
-        "skopt": Entry("registry", library="skopt"),
+        "skopt": Entry("skopt:made", library="skopt"),
     },
     package="ranktune.tuner.samplers",
     remedy="'thompson' needs nothing more.",

@@ -6,6 +6,7 @@ Each suggestion fits a new Optimizer to the whole history, so that it depends on
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 from skopt import Optimizer
@@ -16,6 +17,11 @@ from ranktune.tuner.gp.encoding import Encoding
 from ranktune.tuner.gp.posterior import standardise
 from ranktune.tuner.samplers.history import History
 from ranktune.tuner.samplers.thompson import EncodedSampler
+
+if TYPE_CHECKING:
+    from optuna.samplers import BaseSampler
+
+    from ranktune.tuner.samplers.registry import Wanted
 
 
 class SkoptSampler(EncodedSampler):
@@ -54,3 +60,8 @@ def _points(encoding: Encoding, rows: Floats) -> list[list[float | int]]:
     centres = np.array([0.0 if axis.choices else 0.5 for axis in encoding.axes])
     full = np.clip(np.where(np.isnan(rows), centres, rows), 0.0, [axis.choices or 1.0 for axis in encoding.axes])
     return [[int(row[j]) if encoding.axes[j].choices else float(row[j]) for j in encoding.varying] for row in full]
+
+
+def made(wanted: Wanted) -> BaseSampler:
+    """Return scikit-optimize's Gaussian process."""
+    return SkoptSampler(seed=wanted.seed, startup=wanted.startup, conditions=wanted.space, number=wanted.number)

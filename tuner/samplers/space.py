@@ -16,10 +16,10 @@ from optuna import Trial
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from ranktune.solvers.core.errors import ParameterError, nearest
-from ranktune.solvers.core.space import SOLVER as SOLVER
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value, When
 from ranktune.solvers.core.space import conditions as own_conditions
-from ranktune.solvers.registry import SOLVERS
+from ranktune.solvers.names import SOLVER as SOLVER
+from ranktune.solvers.names import SOLVERS
 from ranktune.tuner.samplers.foreign_models import configuration_of
 
 First: TypeAlias = Mapping[str, Sequence[Mapping[str, Value]]]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
+from typing import TYPE_CHECKING
 
 import numpy as np
 from optuna.distributions import BaseDistribution
@@ -41,6 +42,9 @@ from ranktune.tuner.samplers.history import (
     seen_distributions,
     uniform_value,
 )
+
+if TYPE_CHECKING:
+    from ranktune.tuner.samplers.registry import Wanted
 
 START = 0x5EED
 """Stream of random numbers that all quasi-random trials share."""
@@ -324,3 +328,15 @@ class ThompsonSampler(EncodedSampler):
 
     believed_best = posterior_best
     """Alias of posterior_best."""
+
+
+def made(wanted: Wanted) -> BaseSampler:
+    """Return RankTune's sampler."""
+    return ThompsonSampler(
+        seed=wanted.seed,
+        startup=wanted.startup,
+        conditions=wanted.space,
+        acquisition=wanted.acquisition,
+        number=wanted.number,
+        costs=wanted.costs,
+    )

@@ -36,7 +36,8 @@ from ranktune.tuner.search.progress import Progress, TrialReport
 from ranktune.tuner.search.requests import Budget, FinishedTrials, Requests, Reserve
 from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.search.searches import SearchOptions
-from ranktune.tuner.storage.record import ERROR, STOPPED, Record, number_of
+from ranktune.tuner.storage.attributes import ERROR, STOPPED
+from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Event, Events

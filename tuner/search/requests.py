@@ -36,7 +36,8 @@ from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
 from ranktune.tuner.search.dispatcher import Dispatcher, Running
 from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.statistics.pareto import within_limits
-from ranktune.tuner.storage.record import PARTS, UNFINISHED, repeated, seconds_of
+from ranktune.tuner.storage.attributes import PARTS, UNFINISHED
+from ranktune.tuner.storage.record import repeated, seconds_of
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.tasks import without_path
@@ -83,7 +84,7 @@ class FinishedTrials:
         if solver not in self.best or self._merit(trial) > self._merit(self.best[solver]):
             before = [earlier for earlier in self._unfinished if is_alike(earlier.params, trial.params)]
             seconds = sum(seconds_of(each) for each in (*before, trial))
-            self.best[solver], self._seconds[solver] = trial, (seconds, repeated(trial) * seconds)
+            self.best[solver], self._seconds[solver] = trial, (seconds, repeated(trial, solver_class(solver)) * seconds)
         if trial.user_attrs.get(UNFINISHED):
             self._unfinished.append(trial)
         if per_query is None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, Trial, create_trial
@@ -22,13 +23,16 @@ from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.tuner.policy.actions import Fit, Grow, Known, Suggest
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.turns import significantly_worse
-from ranktune.tuner.retuning.earlier import Awaited, Observed
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
 from ranktune.tuner.search.searches import FirstTrials, Search, SearchOptions
-from ranktune.tuner.storage.record import BULK, BYTES, PARTIAL, PATH, SECONDS, VARIANCE, seconds_of
+from ranktune.tuner.storage.attributes import BULK, BYTES, PARTIAL, PATH, SECONDS, VARIANCE
+from ranktune.tuner.storage.record import seconds_of
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.settings import MIXED
+
+if TYPE_CHECKING:
+    from ranktune.tuner.retuning.earlier import Observed
 
 RANDOM = "random"
 """The sampler that does not use earlier trials."""
@@ -81,7 +85,7 @@ class SearchScheduler:
         self._first.known = replace(self._first.known, accounts=self._searches, share=share)
         self._bests: dict[str, Floats] = {}
         self._asked: dict[int, tuple[Trial, float]] = {}
-        self._awaited = None if options.earlier is None else Awaited(options.earlier)
+        self._awaited = None if options.earlier is None else options.earlier.awaited()
 
     def remember(self, trials: Iterable[tuple[FrozenTrial, Floats | None]]) -> None:
         """Add finished trials of an earlier run, each with its values by query, None where it failed or was stopped."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
@@ -18,10 +18,13 @@ from ranktune.tuner.policy.actions import Growing, Known, Untried
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.standings import Look
 from ranktune.tuner.policy.turns import Account
-from ranktune.tuner.retuning.earlier import Earlier
 from ranktune.tuner.samplers.first import alike, first_configurations, grows
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, clipped
-from ranktune.tuner.storage.record import UNFINISHED, quiet
+from ranktune.tuner.storage.attributes import UNFINISHED
+from ranktune.tuner.storage.record import quiet
+
+if TYPE_CHECKING:
+    from ranktune.tuner.retuning.earlier import Earlier
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,10 +32,12 @@ from ranktune.tuner.selection.evidence import (
     largest,
     write_explanations,
 )
-from ranktune.tuner.selection.finals import Entry
 from ranktune.tuner.statistics.intervals import bootstrap_interval
 from ranktune.tuner.study.home import writing
-from ranktune.tuner.study.problem import Problem
+
+if TYPE_CHECKING:
+    from ranktune.tuner.selection.finals import Entry
+    from ranktune.tuner.study.problem import Problem
 
 SPREADS, CLOSELY, IMPORTANCE, EFFECTS = 0.2, 0.15, 0.55, 0.1
 """How the time is divided."""

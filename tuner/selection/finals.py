@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ranktune.solvers.abilities import LINEAR, LIST, TREES
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import LeftOut, RankTuneError, RankTuneWarning, StudyError, or_left_out
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
-from ranktune.solvers.models.base import LINEAR, LIST, TREES, Model
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.names import ONE_COLUMN
 from ranktune.tuner.evaluation.evaluate import evaluate
@@ -33,7 +34,8 @@ from ranktune.tuner.policy.blends import (
 )
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver, task_of
 from ranktune.tuner.selection.results import BASELINE, BLEND, LINEAR_BLEND, TREE_BLEND, Failure
-from ranktune.tuner.splits.forward import blocks, gap_of
+from ranktune.tuner.splits.forward import blocks
+from ranktune.tuner.splits.gaps import gap_of
 from ranktune.tuner.splits.plans import Fold, query_folds
 from ranktune.tuner.statistics.pareto import Option, best_within
 from ranktune.tuner.study.abilities import can_load
@@ -41,8 +43,11 @@ from ranktune.tuner.study.baseline import covers
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem
-from ranktune.tuner.workers.executor import Executor
 from ranktune.tuner.workers.limits import load_libraries
+
+if TYPE_CHECKING:
+    from ranktune.solvers.models.base import Model
+    from ranktune.tuner.workers.executor import Executor
 
 
 def load_ending() -> None:

@@ -13,10 +13,10 @@ from typing import Protocol
 import numpy as np
 from optuna.trial import FrozenTrial, TrialState
 
+from ranktune.solvers.abilities import LINEAR
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import AllFailed, RankTuneWarning, StudyError
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.models.base import LINEAR
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.trials import ahead, close
@@ -25,7 +25,8 @@ from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.selection.candidates import Candidate
 from ranktune.tuner.selection.results import Failure
 from ranktune.tuner.statistics.pareto import within_limits
-from ranktune.tuner.storage.record import ERROR, PATH, UNFINISHED, number_of, repeated, seconds_of
+from ranktune.tuner.storage.attributes import ERROR, PATH, UNFINISHED
+from ranktune.tuner.storage.record import number_of, repeated, seconds_of
 
 
 class Trials(Protocol):
@@ -99,7 +100,7 @@ def best_candidates(
                     number=number_of(trial),
                     place=place,
                     seconds=seconds[number_of(trial)],
-                    repeated=repeated(trial),
+                    repeated=repeated(trial, solver_class(solver)),
                     path=_path_of(trial, space.split(trial.params)[1]),
                     vali_weights=record.weights,
                     is_first=trial in begun,
@@ -172,7 +173,8 @@ def best_default(record: Trials, space: UnionSpace, limits: Mapping[str, float])
         solver, params = space.split(asked)
         if any(is_alike(asked, configuration) for configuration in first):
             parts = [each for each in trials if is_alike(each.params, trial.params)] if grows(solver) else [trial]
-            seconds = repeated(trial) * sum(map(seconds_of, parts))  # of a model that has grown, those of all its parts
+            seconds = sum(map(seconds_of, parts))  # of a model that has grown, those of all its parts
+            seconds *= repeated(trial, solver_class(solver))
             number = number_of(trial)
             candidates.append(Candidate(solver, params, value, np.empty(0), 1, number=number, seconds=seconds))
     return max(candidates, key=lambda candidate: (candidate.value, -candidate.number), default=None)

@@ -13,18 +13,17 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import LeftOut, StudyError
-from ranktune.solvers.core.space import Value
-from ranktune.tuner.selection.preferences import Preference, TuningGain
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.splits.sealing import check_sealed, write_sealed
-from ranktune.tuner.statistics.comparisons import Comparison
-from ranktune.tuner.statistics.intervals import Interval
-from ranktune.tuner.statistics.pareto import Option, knee
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # they load NumPy, which what reads a result does without
+    from ranktune.solvers.core.arrays import Json, JsonView
+    from ranktune.solvers.core.space import Value
     from ranktune.solvers.models.base import Model
+    from ranktune.tuner.selection.preferences import Preference, TuningGain
+    from ranktune.tuner.statistics.comparisons import Comparison
+    from ranktune.tuner.statistics.intervals import Interval
 
 CHOSEN = "chosen per fold"
 BLEND, LINEAR_BLEND, TREE_BLEND, DISTILLED = "Blend", "LinearBlend", "TreeBlend", "Distilled"
@@ -294,7 +293,8 @@ class Result(SplitResult):
 
     Examples
     --------
-    >>> from ranktune.tuner.selection.results import Interval, Result, Row
+    >>> from ranktune.tuner.selection.results import Result, Row
+    >>> from ranktune.tuner.statistics.intervals import Interval
     >>> score = Interval(0.61, 0.55, 0.67)
     >>> row = Row("RankSVM", {"C": 1.0}, score, None, None, None, None, None, None, "chosen", 46, 368, 0.1, 2.0, 20)
     >>> result = Result(
@@ -380,6 +380,8 @@ def _plain(value: Any) -> Any:
 
 def alternatives(rows: Sequence[Row]) -> dict[str, str]:
     """Return the smallest and the fastest row not significantly different from the chosen, and the knee, by name."""
+    from ranktune.tuner.statistics.pareto import Option, knee  # it loads NumPy
+
     rows = [row for row in rows if row.solver != CHOSEN and row.is_served and not row.is_baseline]
     alike = [row for row in rows if row.verdict in (FIRST, ALIKE)]
     options = [Option(row.solver, _quality(row), nonzeros=row.nonzeros) for row in rows]

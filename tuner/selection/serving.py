@@ -15,10 +15,10 @@ from functools import partial
 
 import numpy as np
 
+from ranktune.solvers.abilities import IN_WORDS
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, LeftOut, RankTuneWarning, listed, or_left_out
 from ranktune.solvers.metrics.means import mean_or_zero
-from ranktune.solvers.models.base import IN_WORDS
 from ranktune.solvers.models.blend import needs_of
 from ranktune.solvers.registry import standard
 from ranktune.tuner.deployment.copying import copy_loss, copy_of, is_significant

@@ -13,12 +13,13 @@ from scipy.spatial import cKDTree
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.blocks import block_of
 from ranktune.solvers.data.gathering import Gathering
-from ranktune.solvers.data.grades import with_pairs
+from ranktune.solvers.data.grades import check_learnable, with_pairs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.splits.digests import NOTHING, query_digests, scale_of, sketches
-from ranktune.tuner.splits.forward import before, forward_folds, gap_of, latest, true_order
+from ranktune.tuner.splits.forward import before, forward_folds, latest, true_order
+from ranktune.tuner.splits.gaps import gap_of
 from ranktune.tuner.splits.plans import Fold, Progressive, StoredPlan, is_large, query_folds, random_orders
 
 IN_MEMORY = Gathering()
@@ -211,18 +212,6 @@ def as_given(development: Development, gap: str = "0") -> tuple[Fold, ...]:
         return ()
     fold, queries = Fold(np.arange(count - n_vali), np.arange(count - n_vali, count)), development.queries
     return (fold if queries.times is None else before(queries, fold, gap_of(gap, queries)),)
-
-
-def check_learnable(queries: Queries, what: str) -> None:
-    """Raise DataError where no query has documents of different grades."""
-    if not queries.has_pairs:
-        lowest, highest = queries.grades.min(), queries.grades.max()
-        few = "one document only" if queries.lengths.max() == 1 else "documents of one grade only"
-        detail = f"all grades are {lowest:g}" if lowest == highest else f"each query has {few}"
-        raise DataError(
-            f"there is nothing to learn from {what}: {detail}. "
-            "A ranker needs queries that have documents of different grades; check grades and query ids."
-        )
 
 
 def without_shared(split: Split, gathering: Gathering = IN_MEMORY) -> Split:

@@ -7,7 +7,6 @@ their numbers again. Any Optuna tool can read the record.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import re
@@ -17,7 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import optuna
@@ -26,19 +25,38 @@ from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import linearised, mean_of
-from ranktune.solvers.names import former_names
-from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.serialization import write_arrays
 from ranktune.tuner.evaluation.task import Outcome
-from ranktune.tuner.policy.racing import Estimate
-from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.splits.proof import Damaged, read_archive
 from ranktune.tuner.storage.artifacts import Artifacts
+from ranktune.tuner.storage.attributes import (
+    BULK,
+    BYTES,
+    COST,
+    DIGEST,
+    ERROR,
+    LEARNING_CURVE,
+    MEANS,
+    MICROSECONDS,
+    NONZEROS,
+    NUMBER,
+    PARTIAL,
+    PARTS,
+    PATH,
+    RESTARTS,
+    SECONDS,
+    STOPPED,
+    UNFINISHED,
+    VARIANCE,
+    WARNINGS,
+    WORKER,
+    check_trial,
+    trial_digest,
+)
 from ranktune.tuner.storage.database import open_storage
 from ranktune.tuner.storage.database import quiet as quiet
 from ranktune.tuner.storage.leases import Leases, close_lease
@@ -46,12 +64,10 @@ from ranktune.tuner.storage.membership import confirm_owner
 from ranktune.tuner.storage.optuna_internals import TrialRows, begin_writing
 from ranktune.tuner.storage.retrying import OnEvent, retrying
 
-NUMBER, SECONDS, NONZEROS, VARIANCE, MEANS, ERROR, WARNINGS = (
-    "number", "seconds", "nonzeros", "variance", "means", "error", "warnings",
-)  # fmt: skip
-MICROSECONDS, BYTES, COST, WORKER, RESTARTS = "microseconds", "bytes", "cost", "worker", "restarts"
-STOPPED, PARTIAL, PARTS, PATH, BULK = "stopped", "partial_variance", "parts", "path", "bulk"
-LEARNING_CURVE, UNFINISHED = "learning_curve", "unfinished"
+if TYPE_CHECKING:
+    from ranktune.solvers.base.ranker import BaseRanker
+    from ranktune.tuner.policy.racing import Estimate
+
 ARRAYS = "per_query.npz"
 OWN = "trial"
 """Array of the digest of the trial, beside its arrays: those of another trial do not pass for its own."""
@@ -61,9 +77,6 @@ META = {"artifact_id": "", "filename": ARRAYS, "mimetype": "application/zip", "e
 """What that attribute says, optuna.artifacts.ArtifactMeta: `optuna.artifacts` loads boto3 where that is installed."""
 BURNT = re.compile("its worker was lost twice, the last time: the worker process is lost: the (Dask|Ray|joblib) ")
 """How the error of a trial begins that an earlier release failed because its cluster was away."""
-DIGEST = "sha256"
-"""The attribute that holds the digest of a trial: SQLite has no checksums of its own. Trials of older releases, and
-those that another tool wrote, have none."""
 T = TypeVar("T")
 
 
@@ -295,17 +308,14 @@ def seconds_of(trial: FrozenTrial) -> float:
     return float(trial.user_attrs.get(SECONDS, 0.0))
 
 
-def repeated(trial: FrozenTrial) -> float:
+def repeated(trial: FrozenTrial, solver: type[BaseRanker]) -> float:
     """Return the share of a trial's seconds that a fit of its configuration repeats.
 
     Boosting that validation queries stop goes on until no round has helped for its patience; a refit ends at the best.
     """
-    solver = str(trial.params[SOLVER])
-    kind, rounds = solver_class(solver), trial.params.get(f"{solver}.{solver_class(solver).path_parameter}")
-    has_grown = kind.path_parameter in trial.user_attrs.get(PATH, {}) and not trial.user_attrs.get(UNFINISHED)
-    if not issubclass(kind, BoostedRanker) or rounds is None or not has_grown:
-        return 1.0
-    return float(rounds / (rounds + kind.patience))
+    rounds = trial.params.get(f"{solver.__name__}.{solver.path_parameter}")
+    has_grown = solver.path_parameter in trial.user_attrs.get(PATH, {}) and not trial.user_attrs.get(UNFINISHED)
+    return float(rounds / (rounds + solver.patience)) if solver.grows and rounds is not None and has_grown else 1.0
 
 
 def _summary(
@@ -350,31 +360,3 @@ def _npz(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         write_arrays(archive, arrays)
     return buffer.getvalue()
-
-
-def trial_digest(
-    state: str, value: float | None, parameters: Mapping[str, Value], attributes: Mapping[str, object]
-) -> str:
-    """Return the digest of what a trial says: its state, value, parameters and other attributes."""
-    plain = {name: _plain(value) for name, value in parameters.items()}
-    others = {name: value for name, value in attributes.items() if name != DIGEST}
-    text = json.dumps([state, value, plain, others], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _plain(value: Value) -> Value:
-    """Return a number as float: whether it is whole is not stored."""
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-def check_trial(
-    state: str, value: float | None, parameters: Mapping[str, Value], attributes: Mapping[str, object]
-) -> None:
-    """Raise Damaged for a trial that is not what was written, by this version or an earlier one with other names."""
-    ways = (parameters, former_names(parameters))
-    written = attributes.get(DIGEST)
-    if DIGEST in attributes and written not in [trial_digest(state, value, way, attributes) for way in ways]:
-        raise Damaged(
-            f"trial {attributes.get('number')} of the record is damaged: it is not what was written there. Restore the "
-            "record from a backup, or begin a study of another name."
-        )

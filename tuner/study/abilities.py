@@ -2,7 +2,7 @@
 
 Data may demand that documents are weighed, or that monotone constraints are kept: its solver declares what a
 configuration can use (`supports` of ranktune.solvers.base.training_data). A system, named by the setting `serve`, must
-be able to load the model: the table of formats (`ranktune.solvers.export.formats.FORMATS`) has the parts of models that
+be able to load the model: the table of formats (`ranktune.solvers.formats.FORMATS`) has the parts of models that
 it can load, and the solver those that a configuration gives (`BaseRanker.model_parts`).
 """
 
@@ -11,16 +11,27 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from ranktune.solvers.base.training_data import DOCUMENT_WEIGHTS, MONOTONE, POSITIONS, QUERY_WEIGHTS, VERBS
+from ranktune.solvers.abilities import (
+    DOCUMENT_WEIGHTS,
+    IN_WORDS,
+    LINEAR,
+    MONOTONE,
+    POSITIONS,
+    QUERY_WEIGHTS,
+    TREES,
+    VERBS,
+)
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, listed, nearest
 from ranktune.solvers.core.space import Choice, Parameter, Value
-from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.export.formats import FORMATS
-from ranktune.solvers.models.base import IN_WORDS, LINEAR, TREES
+from ranktune.solvers.formats import FORMATS
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.feature_sets import with_half_life
 from ranktune.tuner.study.settings import TIMED, Settings
+
+if TYPE_CHECKING:
+    from ranktune.solvers.data.queries import Queries
 
 _REMEDIES = {
     QUERY_WEIGHTS: "the weights of queries",

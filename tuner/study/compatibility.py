@@ -26,10 +26,10 @@ from ranktune.solvers.metrics.metrics import linear_gain, parse_metric
 from ranktune.solvers.names import current_names
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.settings import MIXED, ClickSettings, ColumnSettings
+from ranktune.tuner.study.settings import DECLARED, MIXED, ClickSettings, ColumnSettings
 
-DECLARED, WEIGHTED = "declared", "weighted"
-"""User attribute of a record: what was declared; and its entry where the values of trials are weighted means."""
+WEIGHTED = "weighted"
+"""Entry of what a record declares where the values of its trials are weighted means."""
 _FREE = ("name", "preset", "first", "trials", "timeout", "until", "solvers", "space", "custom", "mlflow", "baseline")
 _SOURCES = (
     *("data", "vali", "test", "reading"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -32,15 +30,14 @@ from ranktune.solvers.registry import (
     solver_class,
     standard,
 )
-from ranktune.tuner.evaluation.feature_costs import FeatureCosts
-from ranktune.tuner.evaluation.feature_order import FeatureLimits
-from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, FeatureBudget, check_sets, with_feature_sets
+from ranktune.tuner.evaluation.feature_costs import FeatureBudget, FeatureCosts, FeatureLimits, read_costs
+from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, check_sets, with_feature_sets
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.foreign_spaces import overrides_of
 from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.samplers.registry import SAMPLERS
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, check_first, listed
-from ranktune.tuner.splits.forward import check_gap
+from ranktune.tuner.splits.gaps import check_gap
 from ranktune.tuner.statistics.pareto import parse_limits
 from ranktune.tuner.study.abilities import (
     able_of,
@@ -51,7 +48,7 @@ from ranktune.tuner.study.abilities import (
 )
 from ranktune.tuner.study.custom import declared_solvers, described_custom, metrics_of, named_first
 from ranktune.tuner.study.secrets import check_tracking, shown_tracking
-from ranktune.tuner.study.settings import MIXED, Settings, check_plan, given_columns
+from ranktune.tuner.study.settings import MIXED, Settings, check_name, given_columns, toml_fields
 
 
 @documented(Settings)
@@ -88,7 +85,11 @@ class Study(Settings):
 
     def __post_init__(self) -> None:
         """Check every field and give names their standard form."""
-        self._normalise(monotone=constraints(self.monotone), click_columns=named_columns(self.click_columns))
+        self._normalise(
+            monotone=constraints(self.monotone),
+            click_columns=named_columns(self.click_columns),
+            costs=read_costs(self.costs) if isinstance(self.costs, str) else self.costs,
+        )
         for setting in declared(Settings):
             _check_type(setting, getattr(self, setting.name))
         if self.preset is not None:
@@ -104,7 +105,7 @@ class Study(Settings):
             check_tracking(self.mlflow)
         parse_limits(self.within)
         FeatureCosts.parse(self.costs)
-        check_plan(self)
+        _check_plan(self)
         check_gap(self.gap)
         check_name(self.name)
         _check_known("sampler", self.sampler, SAMPLERS.names)
@@ -150,21 +151,6 @@ class Study(Settings):
         values = self.as_dict()
         changed = {name: values[name] for name in usual if getattr(self, name) not in (usual[name], ())}
         return f"Study({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
-
-    @property
-    def n_trials(self) -> int:
-        """Trials of each split."""
-        assert self.trials is not None, "__post_init__ chose a number"
-        return self.trials
-
-    @property
-    def ends_by_count(self) -> bool:
-        """Whether it ends after a number of trials that is known, not at a time or when little gain is expected."""
-        return not self._is_timed or self.n_trials != POLICY.scoring.trials_by_time
-
-    @property
-    def _is_timed(self) -> bool:
-        return self.timeout is not None or self.until is not None
 
     def check_loadable(self) -> None:
         """Raise ParameterError, with what to install, where the library of a solver is missing: to read needs none."""
@@ -257,30 +243,45 @@ class Study(Settings):
 
         Data paths in it are relative to the file.
         """
-        path = Path(path)
+        values = toml_fields(path)
         try:
-            values = tomllib.loads(path.read_bytes().decode())
-        except OSError as error:
-            raise ParameterError(
-                f"cannot read the study {path}: {error.strerror}. Give the path of a TOML file."
-            ) from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ParameterError(f"{path} is not TOML: {error}.") from None
-        for name in ("data", "vali", "test", "qrels", "baseline", "propensities"):
-            if values.get(name):
-                values[name] = _near(path, values[name])
-        if isinstance(values.get("clicks"), list):
-            values["clicks"] = [_near(path, log) for log in values["clicks"]]
-        try:
-            return cls.from_dict({"name": path.stem} | values)
+            return cls.from_dict(values)
         except (ParameterError, TypeError) as error:
             raise ParameterError(f"{path}: {error}") from None
 
 
-def _near(path: Path, name: object) -> object:
-    """Return a name, as a path beside the file where there is such a file."""
-    beside = path.parent / str(name)
-    return str(beside) if os.path.exists(beside) else name  # not Path.exists: it raises where a name is too long
+def _check_plan(study: Study) -> None:
+    """Raise ParameterError if settings of a study contradict its plan."""
+    dealt = [f"folds={study.folds}"] * (study.folds is not None) + [f"repeats={study.repeats}"] * (study.repeats > 1)
+    others = dealt + [f"time='{study.time}'"] * (study.time is not None)
+    if study.group_by_time is not None and (others or study.plan in ("nested", "progressive")):
+        raise ParameterError(
+            f"group_by_time='{study.group_by_time}' scores trials on the latest queries alone. Leave "
+            f"{' and '.join(others) or 'the plan'} out, or group_by_time."
+        )
+    if study.group is not None and study.time is None:
+        raise ParameterError(
+            f"group='{study.group}' keeps sessions together in time. Name the column of times (time=). The column "
+            "of query ids is another one (qid=)."
+        )
+    if study.group is not None and study.plan == "progressive":
+        raise ParameterError(
+            "plan='progressive' learns each query before it ranks the next one, also in a session. Leave group out."
+        )
+    if study.plan == "progressive" and study.monotone:
+        raise ParameterError(
+            "plan='progressive' scores each query by what was learned before it, and no solver keeps monotone "
+            "constraints then. Leave monotone out, or the plan."
+        )
+    if study.plan in ("split", "progressive") and dealt:
+        raise ParameterError(
+            f"plan='{study.plan}' does not deal queries into folds. Leave {' and '.join(dealt)} out, or the plan."
+        )
+    if study.plan == "nested" and study.test is not None:
+        raise ParameterError(
+            f"plan='nested' judges on outer folds of all queries. Leave test='{study.test}' out, or the plan: given "
+            "test queries judge."
+        )
 
 
 def _competing(
@@ -379,12 +380,3 @@ def _check_type(setting: Declared, value: object) -> None:
 def _check_known(name: str, value: str, known: Collection[str]) -> None:
     if value not in known:
         raise ParameterError(f"unknown {name} '{value}'. {nearest(value, known)}")
-
-
-def check_name(name: str) -> None:
-    """Raise ParameterError if name cannot be the name of a study, and so of a folder."""
-    if any(c in name for c in "/\\\0") or name.startswith(".") or not name.isprintable():
-        raise ParameterError(
-            f"name={name!r}: a study's name becomes a folder: it may not begin with a dot, nor hold a slash or a "
-            "character that cannot be printed."
-        )

@@ -22,7 +22,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,7 @@ from ranktune.tuner.splits.sealing import FOLDER as DIGESTS
 from ranktune.tuner.splits.sealing import is_written, read_sealed, write_sealed
 from ranktune.tuner.study.events import FILE as EVENTS
 from ranktune.tuner.study.lock import LOCK, holder, owning
+from ranktune.tuner.study.settings import Settings, check_name
 
 if TYPE_CHECKING:
     from ranktune.solvers.core.arrays import Json
@@ -216,6 +217,11 @@ class StudyFolder:
                 "Open it with the RankTune that wrote it."
             ) from None
 
+    def settings(self) -> Settings:
+        """Return the settings of the declared study as they were saved: nothing that runs it is loaded."""
+        known = {setting.name for setting in fields(Settings)}
+        return Settings(**{name: value for name, value in self._saved()["study"].items() if name in known})
+
     def split_names(self) -> list[str]:
         """Return the names of the splits, in their order."""
         return list(self._saved()["data"])
@@ -341,8 +347,6 @@ def _probe(path: Path) -> None:
 
 def find_folder(home: Path, name: str) -> StudyFolder:
     """Return the folder of an existing study. Raises NoStudy with the nearest name if there is none."""
-    from ranktune.tuner.study.declaration import check_name
-
     if Path(name).parent.resolve() == home.resolve():  # the folder itself
         name = Path(name).name
     check_name(name)

@@ -16,6 +16,7 @@ from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
+from ranktune.solvers.registry import averages
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.reserve import Durations
 from ranktune.tuner.splits.plans import FRESH, GIVEN, PLAN, StoredPlan, fresh_plan, save_plan
@@ -115,7 +116,7 @@ class Problem:
         cells = int(features.size if isinstance(features, np.ndarray) else features.nnz)
         parts, fresh = (len(plan if isinstance(plan, tuple) else plan.orders) for plan in (self.plan, self.fresh))
         documents += 0 if self.test is None else self.test.n_documents
-        return Durations(learnt.n_queries, documents, cells, parts, fresh, self.policy)
+        return Durations(learnt.n_queries, documents, cells, parts, fresh, averages, self.policy)
 
     @property
     def has_given_queries(self) -> bool:

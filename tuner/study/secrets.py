@@ -13,14 +13,13 @@ from ranktune.solvers.core.errors import HIDDEN, ParameterError
 # Of a command line an allow-list, since any other word may be a secret or hold one.
 
 SHOWN = frozenset(
-    "--acquisition --also --click-column --clicks --data --dataset --document --drop --executor --features "
-    "--figures --folds --format --grade --group --group-by-time --home --host --jobs --like --metric --missing --model "
-    "--name --outer --output --permutations --plan --port --preset --propensities --qid --qrels --repeats --sampler "
-    "--seed --serve --solver --test --timeout --trees --trial-memory --trial-timeout --trials --until --vali --wait "
-    "--weight --within -f -o".split()
+    "--also --click-column --clicks --data --dataset --document --drop --executor --features --figures --folds "
+    "--format --grade --group-by-time --home --host --jobs --metric --missing --model --name --output --page --plan "
+    "--port --propensities --qid --qrels --replay --sampler --seed --serve --solver --test --timeout --trees --trials "
+    "--vali --wait --weight --within -f -o".split()
 )
 """Options whose values are written down."""
-FLAGS = frozenset("--extend --full --join --json --no-refit --refit --verbose --zero-based -v".split())
+FLAGS = frozenset("--join --json --live --verbose --warm --zero-based -v".split())
 """Options without a value: the word after one is not its value."""
 _MAY_BE_SECRET = re.compile(r"://|:[^/]*@|pass\w*=|token=|secret", re.IGNORECASE)
 """URLs and connection strings, which can hold a password in several places."""

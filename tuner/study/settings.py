@@ -4,8 +4,10 @@ ranktune.tune, the options of `ranktune tune`, Study and its TOML keys take thei
 one field here. The module loads the standard library alone, because `ranktune --help` reads it.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any
 
 from ranktune.solvers.core.declared import Meaning, declared
@@ -16,6 +18,8 @@ from ranktune.tuner.samplers.presets import PRESETS
 NO_TEST, NO_GAP = "none", "0"
 TIMED = "<Queries with times in memory>"
 """The data of a study, where these are queries in memory that have times."""
+DECLARED = "declared"
+"""User attribute of a record: what was declared."""
 MIXED = "mixed"
 """The acquisition where none is given."""
 
@@ -27,9 +31,8 @@ class Setting(Meaning):
     minimum      the smallest value
     options      names of its option, empty for --field-name
     positional   whether it is a positional argument of the command
-    python_only  whether the command line has no option for it
+    python_only  whether neither study files nor the command line have it
     option_type  what the command line takes where Python takes more
-    panel        panel of --help
     variable     environment variable that sets the option
     content      what a table holds
     """
@@ -39,7 +42,6 @@ class Setting(Meaning):
     positional: bool = False
     python_only: bool = False
     option_type: object = None
-    panel: str | None = None
     variable: str | None = None
     content: str = ""
 
@@ -61,8 +63,6 @@ BASELINE = Setting(
     option_type=str,
 )
 
-_COLUMNS = "Columns of tables (csv, Parquet, jsonl ...)"
-
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSettings:
@@ -72,51 +72,42 @@ class ColumnSettings:
         str | None,
         Setting(
             "Column of query ids. (default: qid, query, query_id, queryid, group, group_id, search_id or session_id)",
-            panel=_COLUMNS,
         ),
     ] = None
     grade: Annotated[
         str | None,
-        Setting("Column of grades. (default: grade, label, relevance, rel, y, judgment or rating)", panel=_COLUMNS),
+        Setting("Column of grades. (default: grade, label, relevance, rel, y, judgment or rating)"),
     ] = None
-    grades: Annotated[
-        str | None, Setting("Numbers of grades that are words, such as 'Bad=0,Good=1'.", panel=_COLUMNS)
-    ] = None
+    grades: Annotated[str | None, Setting("Numbers of grades that are words, such as 'Bad=0,Good=1'.")] = None
     document: Annotated[
         str | None,
         Setting(
             "Column of document ids. (default: document, docid, doc_id, document_id, _id, id or product_id)",
-            panel=_COLUMNS,
         ),
     ] = None
     features: Annotated[
         Sequence[str],
         Setting(
             "Feature columns: names, globs such as 'bm25*', both with commas. Repeatable. (default: all others)",
-            panel=_COLUMNS,
         ),
     ] = ()
-    drop: Annotated[
-        Sequence[str], Setting("Columns that are not used, given like features. Repeatable.", panel=_COLUMNS)
-    ] = ()
+    drop: Annotated[Sequence[str], Setting("Columns that are not used, given like features. Repeatable.")] = ()
     levels: Annotated[
         int | None,
         Setting(
             "Most features of a category, one for each value. `ranktune data --help` says more. (default: 64)",
             minimum=1,
-            panel=_COLUMNS,
         ),
     ] = None
     weight: Annotated[
         str | None,
-        Setting("Column of query weights: how often each query counts, in fitting and in means.", panel=_COLUMNS),
+        Setting("Column of query weights: how often each query counts, in fitting and in means."),
     ] = None
     document_weight: Annotated[
         str | None,
         Setting(
             "Column of document weights: how often each document counts in fitting. Solvers that cannot weigh "
             "documents are left out.",
-            panel=_COLUMNS,
         ),
     ] = None
     position: Annotated[
@@ -124,7 +115,6 @@ class ColumnSettings:
         Setting(
             "Column of positions at which clicked documents were shown. LambdaMART corrects for them; other solvers do "
             "not use them.",
-            panel=_COLUMNS,
         ),
     ] = None
     time: Annotated[
@@ -132,14 +122,12 @@ class ColumnSettings:
         Setting(
             "Column of times: dates, ISO 8601 text or numbers. Folds go forward in time, the latest fifth is the test, "
             "and a progressive plan goes in their order.",
-            panel=_COLUMNS,
         ),
     ] = None
     group_by_time: Annotated[
         str | None,
         Setting(
             "Column of times: the latest fifth of the queries is the test, the latest fifth of the others validates.",
-            panel=_COLUMNS,
         ),
     ] = None
     qrels: Annotated[
@@ -147,12 +135,8 @@ class ColumnSettings:
         Setting(
             "File of judgments, which give the grades by query and document id: of TREC, or the csv or Parquet file "
             "of `ranktune clicks`, which gives weights of documents too.",
-            panel=_COLUMNS,
         ),
     ] = None
-
-
-_CLICKS = "Clicks beside grades"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +147,6 @@ class ClickSettings:
         Sequence[str],
         Setting(
             "Click log by which ips, snips and dr measure rankings, as `ranktune clicks` reads it. Repeatable.",
-            panel=_CLICKS,
         ),
     ] = ()
     click_columns: Annotated[
@@ -173,7 +156,6 @@ class ClickSettings:
             python='A mapping: {"document": "sku"}.',
             options=("--click-column",),
             option_type=list[str],
-            panel=_CLICKS,
             content="columns by role",
         ),
     ] = field(default_factory=dict)
@@ -182,7 +164,6 @@ class ClickSettings:
         Setting(
             "csv or Parquet file with the columns position and propensity: examination that is known. (default: by the "
             "log)",
-            panel=_CLICKS,
         ),
     ] = None
 
@@ -192,49 +173,41 @@ def given_columns(values: Mapping[str, Any]) -> dict[str, Any]:
     return {field.name: values[field.name] for field in declared(ColumnSettings) if values.get(field.name)}
 
 
-def check_plan(study: "Settings") -> None:
-    """Raise ParameterError if settings of a study contradict its plan."""
-    dealt = [f"folds={study.folds}"] * (study.folds is not None) + [f"repeats={study.repeats}"] * (study.repeats > 1)
-    others = dealt + [f"time='{study.time}'"] * (study.time is not None)
-    if study.group_by_time is not None and (others or study.plan in ("nested", "progressive")):
-        raise ParameterError(
-            f"group_by_time='{study.group_by_time}' scores trials on the latest queries alone. Leave "
-            f"{' and '.join(others) or 'the plan'} out, or group_by_time."
-        )
-    if study.group is not None and study.time is None:
-        raise ParameterError(
-            f"group='{study.group}' keeps sessions together in time. Name the column of times (time=). The column "
-            "of query ids is another one (qid=)."
-        )
-    if study.group is not None and study.plan == "progressive":
-        raise ParameterError(
-            "plan='progressive' learns each query before it ranks the next one, also in a session. Leave group out."
-        )
-    if study.plan == "progressive" and study.monotone:
-        raise ParameterError(
-            "plan='progressive' scores each query by what was learned before it, and no solver keeps monotone "
-            "constraints then. Leave monotone out, or the plan."
-        )
-    if study.plan in ("split", "progressive") and dealt:
-        raise ParameterError(
-            f"plan='{study.plan}' does not deal queries into folds. Leave {' and '.join(dealt)} out, or the plan."
-        )
-    if study.plan == "nested" and study.test is not None:
-        raise ParameterError(
-            f"plan='nested' judges on outer folds of all queries. Leave test='{study.test}' out, or the plan: given "
-            "test queries judge."
-        )
+def toml_fields(path: str | Path) -> dict[str, Any]:
+    """Return the fields of a study file, which is named after the file where it has no name.
+
+    Data paths in it are relative to the file.
+    """
+    import tomllib  # not for --help
+
+    path = Path(path)
+    try:
+        values = tomllib.loads(path.read_bytes().decode())
+    except OSError as error:
+        raise ParameterError(f"cannot read the study {path}: {error.strerror}. Give the path of a TOML file.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ParameterError(f"{path} is not TOML: {error}.") from None
+    for name in ("data", "vali", "test", "qrels", "baseline", "propensities", "clicks"):
+        if values.get(name):
+            values[name] = _near(path, values[name])
+    return {"name": path.stem} | values
+
+
+def _near(path: Path, name: object) -> object:
+    """Return a name, or each of a list, as a path beside the file where there is such a file."""
+    if isinstance(name, list):
+        return [_near(path, each) for each in name]
+    beside = path.parent / str(name)
+    return str(beside) if os.path.exists(beside) else name  # not Path.exists: it raises where a name is too long
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(ColumnSettings, ClickSettings):
+class Settings(ClickSettings, ColumnSettings):
     """What is tuned on what. A study is declared by these fields."""
 
-    name: Annotated[str, Setting("Name of the study. An existing study of that name is continued.")] = ""
     data: Annotated[str, DATA] = ""
-    vali: Annotated[str | None, VALI] = None
     test: Annotated[str | None, TEST] = None
-    baseline: Annotated[str | None, BASELINE] = None
+    vali: Annotated[str | None, VALI] = None
     metric: Annotated[
         str,
         Setting(
@@ -251,6 +224,13 @@ class Settings(ColumnSettings, ClickSettings):
             options=("--solver",),
         ),
     ] = ()
+    trials: Annotated[
+        int | None,
+        Setting("Configurations to try, for each fold of a folder. (default: 30, or by timeout or until)", minimum=1),
+    ] = None
+    timeout: Annotated[float | None, Setting("Seconds for the study, with reading and refits.", minimum=0.001)] = None
+    baseline: Annotated[str | None, BASELINE] = None
+    name: Annotated[str, Setting("Name of the study. An existing study of that name is continued.")] = ""
     preset: Annotated[
         str | None,
         Setting(
@@ -274,24 +254,19 @@ class Settings(ColumnSettings, ClickSettings):
     group: Annotated[
         str | None,
         Setting(
-            "Column of sessions, or of users who come for a short while: with --time, the queries of a group stay "
+            "Column of sessions, or of users who come for a short while: with time, the queries of a group stay "
             "together, at its latest time."
         ),
     ] = None
     gap: Annotated[
         str,
         Setting(
-            "Time between the training queries and those that are scored, in units of --time, or of dates as 90s, 30m, "
+            "Time between the training queries and those that are scored, in units of time, or of dates as 90s, 30m, "
             "12h, 7d, 2w."
         ),
     ] = NO_GAP
     repeats: Annotated[int, Setting("Repetitions of cross-validation, each with other folds.", minimum=1)] = 1
     outer: Annotated[int, Setting("Outer folds of plan nested.", minimum=2)] = 5
-    trials: Annotated[
-        int | None,
-        Setting("Configurations to try, for each fold of a folder. (default: 30, or by timeout or until)", minimum=1),
-    ] = None
-    timeout: Annotated[float | None, Setting("Seconds for the study, with reading and refits.", minimum=0.001)] = None
     full: Annotated[bool, Setting("Evaluate each trial in full: no early stopping, no regularization path.")] = False
     until: Annotated[
         float | None,
@@ -323,12 +298,10 @@ class Settings(ColumnSettings, ClickSettings):
     costs: Annotated[
         Mapping[str, Any],
         Setting(
-            "What features cost: 'bm25*=1, embedding*=20', or a .toml or .csv file, which may have groups that are "
-            "computed together. (default: 1 each)",
-            python="In Python and TOML a table, in which a table is a group, whose cost is paid once: "
-            '{"bm25*": 1.0, "embedding": {"features": ["emb_*"], "cost": 20}}.',
+            "What features cost: 'bm25*=1, embedding*=20', or a table, in which a table is a group that is computed "
+            "together and whose cost is paid once. (default: 1 each)",
+            python='{"bm25*": 1.0, "embedding": {"features": ["emb_*"], "cost": 20}}.',
             options=("--cost",),
-            option_type=str,
             content="costs",
         ),
     ] = field(default_factory=dict)
@@ -352,7 +325,6 @@ class Settings(ColumnSettings, ClickSettings):
             "Features with which the score may only rise or only fall: price=-1,bm25*=1 (names, globs, or numbers from "
             "0). Missing values are exempt. Repeatable.",
             python='Also a mapping: {"price": -1}.',
-            option_type=list[str],
             content="signs by feature",
         ),
     ] = field(default_factory=dict)
@@ -363,7 +335,6 @@ class Settings(ColumnSettings, ClickSettings):
         Setting(
             'Narrower search space: {"RankSVM.C": {"low": 0.1, "high": 10}}, a list of choices, or one fixed value.',
             python="Also a distribution of Optuna or a dimension of scikit-optimize.",
-            python_only=True,
             content="parameters",
         ),
     ] = field(default_factory=dict)
@@ -373,11 +344,36 @@ class Settings(ColumnSettings, ClickSettings):
             'Configurations that are tried first, by solver: {"RankSVM": {"C": 2.0}}, or a list of several. Parameters '
             "that are left out have their defaults. Also an estimator of another library, whose parameters are taken: "
             '{"LambdaMART": LGBMRanker(num_leaves=15)}.',
-            python_only=True,
             content="configurations",
         ),
     ] = field(default_factory=dict)
     reading: Annotated[
         Mapping[str, Any],
-        Setting('Options of readers: {"missing": "zero", "one_based": False}.', python_only=True, content="options"),
+        Setting('Options of readers: {"missing": "zero", "one_based": False}.', content="options"),
     ] = field(default_factory=dict)
+
+    @property
+    def n_trials(self) -> int:
+        """Trials of each split."""
+        assert self.trials is not None, "__post_init__ chose a number"
+        return self.trials
+
+    @property
+    def ends_by_count(self) -> bool:
+        """Whether it ends after a number of trials that is known, not at a time or when little gain is expected."""
+        from ranktune.tuner.policy.policy import POLICY  # `ranktune --help` does without
+
+        return not self._is_timed or self.n_trials != POLICY.scoring.trials_by_time
+
+    @property
+    def _is_timed(self) -> bool:
+        return self.timeout is not None or self.until is not None
+
+
+def check_name(name: str) -> None:
+    """Raise ParameterError if name cannot be the name of a study, and so of a folder."""
+    if any(c in name for c in "/\\\0") or name.startswith(".") or not name.isprintable():
+        raise ParameterError(
+            f"name={name!r}: a study's name becomes a folder: it may not begin with a dot, nor hold a slash or a "
+            "character that cannot be printed."
+        )

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.core.space import Choice, Int, Value
 from ranktune.solvers.registry import make, solver_class
 from ranktune.tuner.evaluation.feature_sets import solver_parameters
@@ -51,7 +50,7 @@ class Tasks:
 
     def _bounds(self, solver: str, path_parameter: str) -> tuple[int, int]:
         """Return the most rounds of a solver that validation queries stop, and the fewest; 0, 1 for other solvers."""
-        if not path_parameter or not issubclass(solver_class(solver), BoostedRanker):
+        if not path_parameter or not solver_class(solver).grows:
             return 0, 1
         parameter = self._space.parameter(f"{solver}.{path_parameter}")
         assert isinstance(parameter, Int)

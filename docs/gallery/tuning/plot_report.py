@@ -2,7 +2,7 @@
 A study and its report
 ======================
 
-:func:`ranktune.tune` tries solvers, chooses a model and evaluates it. ``ranktune report`` writes the whole study into one
+:func:`ranktune.tune` tries solvers, chooses a model and evaluates it. ``ranktune show --page`` writes the whole study into one
 file, which opens without a network.
 """
 

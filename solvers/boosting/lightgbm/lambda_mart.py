@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from ranktune.solvers.base.training_data import POSITIONS
+from ranktune.solvers.abilities import POSITIONS
 from ranktune.solvers.boosting.base import BoostedRanker, pair_scale
 from ranktune.solvers.boosting.lightgbm.ranker import LightGBMRanker, bagging
 from ranktune.solvers.boosting.limits import Gain, check_share, gains_of

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from ranktune.solvers.base.training_data import POSITIONS
+from ranktune.solvers.abilities import POSITIONS
 from ranktune.solvers.blocks.blocked import BlockedQueries, better_divided
 from ranktune.solvers.boosting.base import GrownRanker
 from ranktune.solvers.boosting.growth import without_features

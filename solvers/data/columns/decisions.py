@@ -11,10 +11,10 @@ from typing import NamedTuple, TypeAlias, cast
 from ranktune.solvers.core.errors import DataError
 
 Answer: TypeAlias = Sequence[tuple[str, str]]
-"""Options, each with the name of a column."""
+"""Options, each with the name of a column, or "grades" with the numbers of words."""
 
-COLUMN = "COLUMN"
-"""The answer where no column is likely."""
+COLUMN, NUMBER = "COLUMN", "NUMBER"
+"""The answer where no column, or no number, is likely."""
 
 
 class Decision(NamedTuple):

@@ -19,6 +19,12 @@ AFTER_WORDS = (
 )
 """Beginnings of words for what follows a ranking: clicks, orders, purchases, revenue, carts, bookings, page time."""
 GRADE_WORDS = r"grad|label|relev|judg|rating|gain|target"
+SCALE = (
+    "irrelevant|not relevant|non relevant|nonrelevant|i|off topic|no|false|bad|poor|complement|c|marginal|partial|"
+    "partially relevant|somewhat relevant|fair|ok|substitute|s|relevant|good|yes|true|very good|very relevant|"
+    "highly relevant|excellent|exact|e|perfect|key|vital"
+).split("|")
+"""Words for grades, the lowest first; single letters are those of Amazon's ESCI."""
 _BEFORE = (
     r"past|last|prev|prior|hist|before|earlier|lag|rolling|trailing|avg|mean|day|week|month|year|\d+ ?[dhwmy]\b"
     r"|letzt|vorher|vorig|bisher|derni|passe|ultim|pasad|passad|scors|afgelopen|ostatn|poprzed|послед|прошл"
@@ -36,6 +42,13 @@ def named_like(words: str, names: Iterable[str]) -> Sequence[str]:
     """Return the names that have a word that begins so: first those of an id, then those of few words."""
     found = [name for name in names if re.search(rf"\b(?:{words})", words_of(name))]
     return sorted(found, key=lambda name: (not re.search(r"id\b", words_of(name)), len(words_of(name).split())))
+
+
+def usual_grades(words: Sequence[str]) -> dict[str, int]:
+    """Return the numbers from 0 of words for grades in the order of SCALE; empty where one is not in it."""
+    found = sorted((SCALE.index(plain), word) for word in words if (plain := words_of(word)) in SCALE)
+    levels = sorted({place for place, _ in found})
+    return {word: levels.index(place) for place, word in found} if len(found) == len(words) else {}
 
 
 def tells_after(name: str) -> bool:

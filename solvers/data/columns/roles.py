@@ -12,13 +12,15 @@ from typing import NamedTuple, Self, TypeAlias
 
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError, listed, nearest
-from ranktune.solvers.data.columns.decisions import COLUMN, Decision, Undecided, as_list, left_out
+from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, Decision, Undecided, as_list, left_out
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.columns.meanings import AFTER_WORDS, GRADE_WORDS, QUERY_WORDS, named_like
 
 GRADES = ("grade", "label", "relevance", "rel", "y", "judgment", "judgement")
 GRADES_RULE = "grades={}: write pairs of WORD=NUMBER, such as Bad=0,Good=1."
+MOST_GRADES = 20
+"""More words are no grades."""
 RATING = "rating"
 """The grade, in tables of judgments, where nothing else fits; beside a named grade it is a feature, as of a product."""
 QUERIES = ("qid", "query_id", "queryid", "search_id", "query", "group", "group_id", "session_id")
@@ -135,9 +137,23 @@ def no_features(columns: Mapping[str, str], ids: Sequence[str] = ()) -> Undecide
     return Undecided([Decision(f"no feature can be made of {described(columns)}. {RULE} {drop}", answer)])
 
 
-def number_each(words: Sequence[str]) -> str:
-    """Return a sentence that asks for the numbers of grades that are words."""
-    return f'Give the number of each: grades="{",".join(f"{word}=NUMBER" for word in words[:10])}".'
+def name_grades(problem: str, others: Sequence[str]) -> Undecided:
+    """Return the question which of other columns has the grades."""
+    return Undecided([Decision(f'{problem} Name the grades: grade="COLUMN".', [("grade", likely("grade", others))])])
+
+
+def number_each(
+    problem: str, words: Sequence[str], numbers: Mapping[str, float], others: Sequence[str] = ()
+) -> Undecided:
+    """Return the question which numbers words for grades stand for, or which of others has the grades if they are many.
+
+    numbers are those of some words.
+    """
+    if len(words) > MOST_GRADES:
+        return name_grades(problem, others)
+    given = {word: f"{number:.15g}" for word, number in numbers.items()}
+    pairs = ",".join(f"{word}={given.get(word, NUMBER)}" for word in dict.fromkeys([*given, *words]))
+    return Undecided([Decision(f'{problem} Give the number of each: grades="{pairs}".', [("grades", pairs)])])
 
 
 def described(columns: Mapping[str, str]) -> str:

@@ -17,7 +17,6 @@ from ranktune.solvers.data.columns.amounts import Amount
 from ranktune.solvers.data.columns.dates import dates
 from ranktune.solvers.data.columns.encoding import DAY, Age, Category, Encoding, Kind, check_features
 from ranktune.solvers.data.columns.grammar import LARGE, number_of, warn_of_rounding, without_largest
-from ranktune.solvers.data.columns.roles import number_each
 from ranktune.solvers.data.columns.texts import MISSING, Frame, Series, bits_of, numbered, places_among, values_of
 
 _CELLS = 1 << 20
@@ -191,8 +190,8 @@ def numbers(
         others = [text for text in texts if read(text) is None]
         if others:
             raise DataError(
-                f"the {what} column {name!r} holds {dtype}, not numbers: {others[0][:40]!r}. "
-                f"{number_each(others) if what == 'grade' else 'Write it as a number, as in the training data.'}"
+                f"the {what} column {name!r} holds {dtype}, not numbers: {others[0][:40]!r}. Write it as a number, as "
+                "in the training data."
             )
         return finite(np.array([*map(read, texts), np.nan], dtype=np.float64)[codes], name, what, missing)
     if is_empty(column):

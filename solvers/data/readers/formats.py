@@ -137,12 +137,14 @@ READERS: Table[Reader] = Table(
             ".run, or a folder of them, with --qrels FILE",
             endings=(".run", ".trec"),
             folder=f"{_TABLES}.runs:runs_in",
-            line=f"{_TABLES}.runs:is_run_line",
+            line=f"{_TABLES}.run_lines:is_run_line",
             options="FrameOptions",
             table=f"{_TABLES}.runs:read_run_table",
         ),
         "judgments": Reader(
-            line=f"{_TABLES}.runs:is_judgment_line", options="FolderOptions", queries=f"{_TABLES}.runs:refuse_judgments"
+            line=f"{_TABLES}.run_lines:is_judgment_line",
+            options="FolderOptions",
+            queries=f"{_TABLES}.run_lines:refuse_judgments",
         ),
         "npz": Reader(
             label=".npz",
@@ -159,7 +161,7 @@ READERS: Table[Reader] = Table(
             splits=f"{_DATA}.readers.letor:read_letor",
         ),
         "stored": Reader(
-            label="what `ranktune convert` wrote",
+            label="what `data --output` wrote",
             help="a folder, opened without reading it",
             folder=f"{_DATA}.disk.stored:is_stored",
             queries=f"{_DATA}.disk.stored:read_queries",
@@ -309,8 +311,8 @@ def help_rows(field: str) -> str:
 
 
 def completions(incomplete: str) -> list[str]:
-    """Return the names of data sets, the folders and the files of known endings that an incomplete word may mean."""
-    endings = {suffix for reader in READERS.values() for suffix in (*reader.endings, ".txt")}
+    """Return the data sets, the folders, the files of data and of studies that an incomplete word may mean."""
+    endings = {suffix for reader in READERS.values() for suffix in (*reader.endings, ".txt", ".toml")}
     start = Path(incomplete)
     folder = start if incomplete.endswith("/") else start.parent
     paths = sorted(folder.iterdir()) if folder.is_dir() else []

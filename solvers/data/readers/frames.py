@@ -19,14 +19,14 @@ from ranktune.solvers.core.arrays import Array, Ids, Ints
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
 from ranktune.solvers.data.columns.dates import dates, with_dates
-from ranktune.solvers.data.columns.decisions import Decision, Undecided
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding, check_features
 from ranktune.solvers.data.columns.grammar import number_of, repeated, values_by_name
 from ranktune.solvers.data.columns.learning import Taken, learn, taken
-from ranktune.solvers.data.columns.roles import GRADES_RULE, RATING, Roles, Wanted, likely, roles
-from ranktune.solvers.data.columns.texts import Frame, Series, numbered_text, polars_text
-from ranktune.solvers.data.columns.values import contents, encoded, is_numeric, numbers
+from ranktune.solvers.data.columns.meanings import usual_grades
+from ranktune.solvers.data.columns.roles import GRADES_RULE, RATING, Roles, Wanted, name_grades, number_each, roles
+from ranktune.solvers.data.columns.texts import Frame, Series, numbered, numbered_text, polars_text
+from ranktune.solvers.data.columns.values import contents, encoded, is_numeric, is_text, numbers
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.judgments import Judgments
@@ -306,17 +306,22 @@ def with_weights(queries: Queries, weights: Array, what: str) -> Queries:
 
 def _grades(frame: Frame, name: str, wanted: Wanted) -> Array:
     """Return the grades, (n_rows,); ratings that were not named as the grade may be those of a product."""
-    column = frame.get_column(name)
+    column, others = frame.get_column(name), [other for other in frame.columns if other not in (name, *wanted.named)]
+    known = values_by_name(wanted.grades or (), GRADES_RULE, number_of)
     if name.lower() == RATING and wanted.grade == Wanted.grade and is_numeric(column):
         values = numbers(column, "grade", "keep")
         if not np.array_equal(values, np.round(values)):
-            question = (
+            raise name_grades(
                 f"no column is called as grades are but {name!r}, and it has missing values or fractions, as ratings "
-                'of products have. Name the grades: grade="COLUMN".'
+                "of products have.",
+                others,
             )
-            others = [other for other in frame.columns if other not in (name, *wanted.named)]
-            raise Undecided([Decision(question, [("grade", likely("grade", others))])])
-    known = values_by_name(wanted.grades or (), GRADES_RULE, number_of)
+    elif is_text(column) or (column.dtype == nw.Object and not is_numeric(column)):
+        texts = numbered(column)[1]
+        words = [text for text in texts if text not in known and number_of(text) is None]
+        if words:
+            problem = f"the grade column {name!r} holds words such as {words[0][:40]!r}, {len(words):,} in all."
+            raise number_each(problem, words, known or usual_grades(texts), others)
     return numbers(column, "grade", read=(lambda text: known.get(text, number_of(text))) if known else number_of)
 
 

@@ -15,12 +15,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError, listed
+from ranktune.solvers.data.columns import roles
 from ranktune.solvers.data.columns.grammar import json_of, number_of, values_by_name
-from ranktune.solvers.data.columns.roles import DOCUMENTS, GRADES, GRADES_RULE, QUERIES, RATING, number_each
+from ranktune.solvers.data.columns.meanings import usual_grades
+from ranktune.solvers.data.columns.roles import GRADES_RULE, MOST_GRADES, RATING, number_each
 from ranktune.solvers.data.readers.parsing.streams import Position, lines_of
 
 FORMS = (
@@ -28,9 +30,9 @@ FORMS = (
     "Elasticsearch LTR (GRADE qid:ID # DOCUMENT), and JSON of OpenSearch (judgmentRatings) or _rank_eval (requests)."
 )
 TITLES: Mapping[str, tuple[str, ...]] = {
-    "qid": (*QUERIES, "q_id", "query_text", "keywords", "topic"),
-    "document": (*DOCUMENTS, "doc", "corpus_id", "docno"),
-    "grade": (*GRADES, RATING, "score"),
+    "qid": (*roles.QUERIES, "q_id", "query_text", "keywords", "topic"),
+    "document": (*roles.DOCUMENTS, "doc", "corpus_id", "docno"),
+    "grade": (*roles.GRADES, RATING, "score"),
 }
 """Option that names the column -> titles that are recognised, in any capitals, with - or a space for _."""
 _LISTED = re.compile(r"(\S+)\s+qid:(\S+)\s+#\s*(\S+).*")
@@ -46,7 +48,11 @@ class Line(NamedTuple):
     grade: object
 
 
-def judgment_lines(path: Path, named: JsonView) -> tuple[Iterator[Line], dict[str, str]]:
+Judgment: TypeAlias = tuple[str, str, str, float]
+"""A place, a query, a document and its grade."""
+
+
+def judgment_lines(path: Path, named: JsonView) -> tuple[Iterator[Judgment], dict[str, str]]:
     """Return the judgments of a file, and query words -> query id where it has both.
 
     named are the options of reading, of which those that name columns of the file, and words for grades, hold for it.
@@ -57,15 +63,27 @@ def judgment_lines(path: Path, named: JsonView) -> tuple[Iterator[Line], dict[st
     if not lines:
         return iter(()), {}
     if lines[0][1].lstrip()[0] in "{[":
-        return _with_numbers(_of_json(path, "\n".join(line for _, line in lines)), known), {}
+        return _graded(_of_json(path, "\n".join(line for _, line in lines)), known), {}
     if any(_LISTED.fullmatch(line.strip()) for _, line in lines):
         heads = (_HEAD.fullmatch(line.strip()) for _, line in lines)
-        return _with_numbers(_of_list(path, lines), known), {hit[2].strip(): hit[1] for hit in heads if hit}
-    return _with_numbers(_of_rows(path, lines, named, known), known), {}
+        return _graded(_of_list(path, lines), known), {hit[2].strip(): hit[1] for hit in heads if hit}
+    return _graded(_of_rows(path, lines, named, known), known), {}
 
 
-def _with_numbers(lines: Iterator[Line], known: Mapping[str, object]) -> Iterator[Line]:
-    return (line._replace(grade=known.get(str(line.grade), line.grade)) for line in lines)
+def _graded(lines: Iterator[Line], known: Mapping[str, float]) -> Iterator[Judgment]:
+    """Return the judgments of the lines that have a grade; grades below 0, which TREC gives to spam, become 0.
+
+    Raises Undecided for words whose numbers are not known.
+    """
+    read = [(line, str(line.grade)) for line in lines if line.grade not in ("", None)]
+    numbers = {text: known.get(text, number_of(text)) for _, text in read}
+    words = [text for text, number in numbers.items() if number is None or not math.isfinite(number)]
+    if words:
+        problem = f"{next(line.place for line, text in read if text == words[0])}: {words[0][:40]!r} is no grade."
+        if len(words) > MOST_GRADES:
+            raise DataError(f"{problem} {FORMS}")
+        raise number_each(f"{problem} Is it a word for one?", words, known or usual_grades(list(numbers)))
+    return ((*line[:3], max(numbers[text] or 0.0, 0.0)) for line, text in read)
 
 
 def _of_list(path: Path, lines: Sequence[tuple[int, str]]) -> Iterator[Line]:
@@ -88,7 +106,11 @@ def _of_rows(
     """
     first = lines[0][1]
     tables = [_cells(lines, sign) for sign in "\t,;" if sign in first]
-    found = [(table, columns) for table in tables if (columns := _columns(table, named, known))]
+
+    def found_in(tables: Sequence[Table], most: int = 0) -> list[tuple[Table, tuple[int, int, int, bool]]]:
+        return [(table, columns) for table in tables if (columns := _columns(table, named, known, most))]
+
+    found = found_in(tables)
     if not found:
         words = _cells(lines, None)
         for number, line in lines if _is_graded(words, -1, known) else ():
@@ -97,8 +119,8 @@ def _of_rows(
                     f"{path}:{number}: has a tab and a space: which of them part query, document and grade is not "
                     "clear. Put a tab between them in every line."
                 )
+        found = found_in([words]) or found_in(tables, MOST_GRADES) or found_in([words], MOST_GRADES)
         tables.append(words)
-        found = [(words, columns)] if (columns := _columns(words, named, known)) else []
     if len(found) != 1:
         raise DataError(f"{path}{_fault(tables[0], found, known)}. {FORMS}")
     table, (query, document, grade, titled) = found[0]
@@ -122,33 +144,37 @@ def _cells(lines: Sequence[tuple[int, str]], sign: str | None) -> Table:
     return [(number, [cell.strip() for cell in line.split(sign)]) for number, line in lines]
 
 
-def _columns(table: Table, named: JsonView, known: Mapping[str, object]) -> tuple[int, int, int, bool] | None:
+def _columns(
+    table: Table, named: JsonView, known: Mapping[str, object], most: int = 0
+) -> tuple[int, int, int, bool] | None:
     """Return the places of query, document and grade, and whether the first line has titles; None if there are none.
 
     Where all lines have three cells, titles that are not known but names are of these in turn. Without titles they are
-    the first, the last but one and the last of three cells, or of four, where the second is TREC's iteration.
+    the first, the last but one and the last of three cells, or of four, where the second is TREC's iteration. most is
+    how many words that are not known may be grades; then titles must be known.
     """
     head, sizes = table[0][1], {len(cells) for _, cells in table}
     titles = [_title(cell) for cell in head]
-    others = (0, 1, 2) if sizes == {3} and all(map(str.isidentifier, titles)) else (-1, -1, -1)
+    others = (0, 1, 2) if sizes == {3} and not most and all(map(str.isidentifier, titles)) else (-1, -1, -1)
     places = [
         next((titles.index(name) for name in (_title(named.get(option)), *usual) if name in titles), place)
         for place, (option, usual) in zip(others, TITLES.items(), strict=True)
     ]
     query, document, grade = places
     if min(places) >= 0 and not _is_grade(head[grade], known):
-        is_whole = len(set(places)) == 3 and sizes <= {1, len(head)} and _is_graded(table[1:], grade, known)
+        is_whole = len(set(places)) == 3 and sizes <= {1, len(head)} and _is_graded(table[1:], grade, known, most)
         return (query, document, grade, True) if is_whole else None
     plain = all(len(cells) < 4 or _is_grade(cells[1].upper().removeprefix("Q"), known) for _, cells in table)
-    return (0, -2, -1, False) if sizes <= {3, 4} and plain and _is_graded(table, -1, known) else None
+    return (0, -2, -1, False) if sizes <= {3, 4} and plain and _is_graded(table, -1, known, most) else None
 
 
 def _title(text: object) -> str:
     return str(text or "").lower().replace("-", "_").replace(" ", "_")
 
 
-def _is_graded(rows: Table, place: int, known: Mapping[str, object]) -> bool:
-    return bool(rows) and all(len(cells) == 1 or _is_grade(cells[place], known) for _, cells in rows)
+def _is_graded(rows: Table, place: int, known: Mapping[str, object], most: int = 0) -> bool:
+    others = {cells[place] for _, cells in rows if len(cells) > 1 and not _is_grade(cells[place], known)}
+    return bool(rows) and len(others) <= most
 
 
 def _is_grade(cell: str, known: Mapping[str, object]) -> bool:
@@ -164,21 +190,11 @@ def _fault(table: Table, found: Sequence[object], known: Mapping[str, object]) -
         if len(cells) not in (3, 4) and not titled:
             return f":{number}: has {len(cells)} words"
         if len(cells) > 1 and not _is_grade(cells[-1], known):
-            return f":{number}: {cells[-1][:40]!r} is no grade. If it is a word for one: {number_each(cells[-1:])}"
+            return f":{number}: {cells[-1][:40]!r} is no grade"
     return (
         f": query, document and grade are not found among its columns {listed(table[0][1])}. Name "
         'them: qid="COLUMN", document="COLUMN", grade="COLUMN"'
     )
-
-
-def grade_of(place: str, text: object) -> float | None:
-    """Return a grade, None for an empty cell; grades below 0, which TREC gives to spam, become 0."""
-    if text in ("", None):
-        return None
-    grade = number_of(str(text))
-    if grade is None or not math.isfinite(grade):
-        raise DataError(f"{place}: {str(text)[:40]!r} is no grade. {number_each([str(text)])} {FORMS}")
-    return max(grade, 0.0)
 
 
 def _of_json(path: Path, text: str) -> Iterator[Line]:

@@ -20,7 +20,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Array, Floats, Ids, JsonView, Mask
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, unguarded
 from ranktune.solvers.data.readers.formats import first_line
-from ranktune.solvers.data.readers.judgment_files import FORMS, grade_of, judgment_lines
+from ranktune.solvers.data.readers.judgment_files import FORMS, judgment_lines
 
 
 class Judged(NamedTuple):
@@ -104,10 +104,7 @@ def read_judgments(path: str | Path, named: JsonView = MappingProxyType({})) -> 
         return _of_clicks(path)
     by_query: dict[str, dict[str, float]] = {}
     lines, words = judgment_lines(path, named)
-    for place, query, document, written in lines:
-        grade = grade_of(place, written)
-        if grade is None:
-            continue
+    for place, query, document, grade in lines:
         known = by_query.setdefault(query, {}).setdefault(document, grade)
         if known != grade:
             raise DataError(

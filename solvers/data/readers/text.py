@@ -7,27 +7,31 @@ document: "#docid = X inc = ..." as LETOR writes it gives X, any other comment t
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple, Unpack, get_args
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ids, Ints, Sizes
 from ranktune.solvers.core.checks import check_choice
+from ranktune.solvers.core.compiled import is_worth_loading
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, listed
 from ranktune.solvers.core.memory import check_room
-from ranktune.solvers.data.columns.grammar import ABSENT, is_largest
+from ranktune.solvers.data.columns.grammar import ABSENT, is_largest, number_of, values_by_name
+from ranktune.solvers.data.columns.roles import GRADES_RULE
 from ranktune.solvers.data.grouping import Grouping, group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.decimals import Bytes, exact_double, exact_single
 from ranktune.solvers.data.readers.parsing.faults import fault_error, line_of, second_occurrence
 from ranktune.solvers.data.readers.parsing.feature_rows import Rows
-from ranktune.solvers.data.readers.parsing.options import Layout, Missing
-from ranktune.solvers.data.readers.parsing.parse_buffers import Columns, Fault, Grouped, ParseBuffers
-from ranktune.solvers.data.readers.parsing.parser import ParseResult, in_order, parse
+from ranktune.solvers.data.readers.parsing.options import Layout, LineOptions, Missing
+from ranktune.solvers.data.readers.parsing.parse_buffers import Columns, Fault, Grouped, ParseBuffers, ParseResult
+from ranktune.solvers.data.readers.parsing.parser import in_order, parse
 from ranktune.solvers.data.readers.parsing.query_runs import QueryRuns, decoded, group_file, group_sizes, text_array
+from ranktune.solvers.data.readers.parsing.small_texts import parse_common
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks
 
 _FORM = "A line is GRADE qid:ID INDEX:VALUE ... # comment."
@@ -37,15 +41,9 @@ def read_text(
     path: str | Path,
     *,
     n_features: int | None = None,
-    dtype: type | str = np.float32,
-    one_based: bool = True,
-    missing: Missing = "keep",
-    strict: bool = False,
-    max_features: int = 1_000_000,
-    layout: Layout = "auto",
     qid: Ids | None = None,
     group: Sizes | None = None,
-    max_expansion: float = 200.0,
+    **options: Unpack[LineOptions],
 ) -> Queries:
     r"""Return the queries of a text file, plain or compressed by gzip or bzip2.
 
@@ -58,27 +56,21 @@ def read_text(
         The file. Its content, not its name, decides whether it is compressed.
     n_features : int, optional
         Number of features: if the file has fewer, the others are 0; more are an error. By default the largest index.
-    dtype : {np.float32, np.float64} or their names, default=np.float32
-        Type of the features; each value is the nearest such number to the decimal.
-    one_based : bool, default=True
-        Whether features are counted from 1; if not, from 0.
-    missing : {"keep", "error", "zero"}, default="keep"
-        Whether NULL, NaN, NA and None are missing values (NaN), are errors, or are read as 0. Infinite values are
-        errors, or with "zero" read as 0.
-    strict : bool, default=False
-        Whether to raise an error for what is otherwise repaired with a RankTuneWarning: a query in several places,
-        features out of order.
-    max_features : int, default=1_000_000
-        Feature indices above this number are errors.
-    layout : {"auto", "dense", "sparse", "written"}, default="auto"
-        Layout of the features; "auto" is dense where at least a quarter of the values are written. "written" is sparse
-        and keeps zeros that are written, which to XGBoost are other values than those that a line leaves out.
     qid : array-like of shape (n_documents,), optional
         Query of each line, where lines have no qid and no .query file is beside the file.
     group : array-like of shape (n_queries,), optional
         Number of lines of each query, as an alternative to qid.
-    max_expansion : float, default=200
-        How many times its size a compressed file may unpack to.
+    **options
+        dtype, np.float32 or np.float64, by default the first: type of the features; each value is the nearest such
+        number to the decimal. one_based=False: features are counted from 0, not from 1. missing="keep", "error" or
+        "zero": whether NULL, NaN, NA and None are missing values (NaN), are errors, or are read as 0; infinite values
+        are errors, or with "zero" read as 0. strict=True: raise an error for what is otherwise repaired with a
+        RankTuneWarning, a query in several places and features out of order. max_features=1_000_000: feature indices
+        above this number are errors. layout="auto", "dense", "sparse" or "written": "auto" is dense where at least a
+        quarter of the values are written; "written" is sparse and keeps zeros that are written, which to XGBoost are
+        other values than those that a line leaves out. max_expansion=200: how many times its size a compressed file may
+        unpack to. grades="bad=0,good=1" or "-1=0", or a mapping: the numbers of grades that are no numbers, or are
+        other ones.
 
     Returns
     -------
@@ -104,12 +96,9 @@ def read_text(
     >>> queries.features.tolist(), queries.document_ids.tolist()
     ([[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]], ['a', 'b'])
     """
-    blocks = TextBlocks(
-        Path(path), n_features=n_features, dtype=dtype, one_based=one_based, missing=missing, strict=strict,
-        max_features=max_features, layout=layout, max_expansion=max_expansion,
-    )  # fmt: skip
-    rows = Rows(layout, dtype, n_features)
-    grades: list[Floats] = []
+    blocks = TextBlocks(Path(path), n_features=n_features, **options)
+    rows = Rows(options.get("layout", "auto"), blocks.dtype, n_features)
+    parts: list[Floats] = []
     documents: list[Sequence[str] | int] = []  # an int: so many rows without a comment
     for block in blocks:
         # the first block tells how many rows to expect; with a margin
@@ -117,10 +106,10 @@ def read_text(
         if rows.n_rows == 0:
             _check_room(block, expected, blocks)
         rows.add(block.values, block.columns, block.ends, block.width, expected)
-        grades.append(block.grades)
+        parts.append(block.grades)
         documents.append(len(block.grades) if block.document_ids is None else block.document_ids)
     grouping, n_features = blocks.grouping(qid, group), blocks.check_features()
-    features, joined, ids = rows.joined(n_features), np.concatenate(grades), _document_ids(documents)
+    features, joined, ids = rows.joined(n_features), np.concatenate(parts), _document_ids(documents)
     if grouping.rows is not None:
         features, joined = features[grouping.rows], joined[grouping.rows]
         ids = None if ids is None else ids[grouping.rows]
@@ -157,7 +146,7 @@ class TextBlocks:
     def __init__(
         self, path: Path, *, n_features: int | None = None, dtype: type | str = np.float32, one_based: bool = True,
         missing: Missing = "keep", strict: bool = False, max_features: int = 1_000_000, layout: Layout = "auto",
-        max_expansion: float = 200.0,
+        max_expansion: float = 200.0, grades: object = None,
     ) -> None:  # fmt: skip
         _check_options(n_features, dtype, layout, max_features, missing)
         self.position = self._at = Position(path)
@@ -169,18 +158,28 @@ class TextBlocks:
         self._grouped = Grouped.UNKNOWN
         self._unsorted_at = 0
         self._runs = QueryRuns()
+        known = values_by_name(grades, GRADES_RULE, number_of) if grades else {}
+        self._grades = {word.encode(): repr(number).encode() for word, number in known.items()}
 
     def __iter__(self) -> Iterator[TextBlock]:
         """Yield the blocks of the file, once. Raises DataError at the first fault."""
-        for parsed in in_order(
-            line_blocks(self.position, max_expansion=self.max_expansion), self._parse, self.position
-        ):
+        texts = line_blocks(self.position, max_expansion=self.max_expansion)
+        for parsed in in_order(map(self._numbered, texts) if self._grades else texts, self._parse, self.position):
             block = self._block(*parsed)
             if block is not None:
                 yield block
 
+    def _numbered(self, text: Bytes) -> Bytes:
+        """Return lines with the numbers of grades in place of the words that stand for them."""
+        known = self._grades
+        graded = re.sub(rb"(?m)^([ \t]*)([^\s#]+)", lambda hit: hit[1] + known.get(hit[2], hit[2]), text.tobytes())
+        return np.frombuffer(bytearray(graded), dtype=np.uint8)
+
     def _parse(self, text: Bytes, into: ParseBuffers) -> ParseResult:
         """Parse some lines, in any thread."""
+        if self._grouped != Grouped.NO and not is_worth_loading(self.position.size):
+            if (common := parse_common(text, into, self.base, self.max_features, self._single)) is not None:
+                return common
         return parse(
             text, into, base=self.base, max_features=self.max_features, single=self._single,
             missing=self.missing, grouped=self._grouped,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.core.table import named
-from ranktune.solvers.data.columns.decisions import COLUMN, Decision, Undecided, answered
+from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, Decision, Undecided, answered
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding, alike
 from ranktune.solvers.data.columns.roles import ROLES, Wanted
@@ -129,10 +130,10 @@ def read(
     solver : str, optional
         That of the model that scores the documents, by which it takes them.
     **options
-        Options of `read_text` (dtype, one_based, missing, strict, max_features, layout, qid, group, max_expansion) for
-        text; of `from_frame` (grade, qid, document, features, drop, levels, weight, document_weight, position,
-        time, group_by_time, session, missing) for tables and frames, and qrels, a file of judgments that gives the
-        grades; of `read_npz` (max_expansion) for .npz.
+        Options of `read_text` (dtype, one_based, missing, strict, max_features, layout, qid, group, max_expansion,
+        grades) for text; of `from_frame` (grade, grades, qid, document, features, drop, levels, weight,
+        document_weight, position, time, group_by_time, session, missing) for tables and frames, and qrels, a file of
+        judgments that gives the grades; of `read_npz` (max_expansion) for .npz.
 
     Returns
     -------
@@ -168,8 +169,8 @@ def read(
     queries = _read(reader, source, options, known, n_features)
     if leaves_out_missing(solver) and reader is READERS["stored"] and queries.feature_names is None:
         raise DataError(
-            f"{source}: to a model of XGBoost, a feature that a line leaves out is missing, and what `ranktune "
-            "convert` wrote does not tell it from 0. Give the file that was converted."
+            f"{source}: to a model of XGBoost, a feature that a line leaves out is missing, and what "
+            "ranktune.convert wrote does not tell it from 0. Give the file that was converted."
         )
     _check_alike(queries, known, what)
     return queries if n_features is None else aligned(queries, n_features, names, what)
@@ -252,9 +253,13 @@ def decisions_of(table: Table, options: ReadOptions) -> tuple[list[Decision], Re
             try:
                 queries = _queries_of(table, options)
             except Undecided as error:
+                if error.decisions[0] in asked:  # its answer leads back to it
+                    return asked, options
                 asked, options = [*asked, *error.decisions], cast(ReadOptions, answered(options, error.decisions))
                 if options.get("grade") == COLUMN:
                     options["grade"] = None  # of which the other questions are independent
+                if NUMBER in str(options.get("grades")):
+                    options["grades"] = re.sub("=[^=,]*(?=,|$)", "=0", str(options["grades"]))
             except DataError:  # the answers leave it open which are the queries, or it has other faults
                 return asked, options
             else:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
-from scipy.special import gammaln
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Json
 from ranktune.solvers.data.columns.decisions import Decision, Undecided, answered, left_out
@@ -107,7 +107,7 @@ def suspects(queries: Queries) -> list[Suspect]:
         kind, reason = _suspicion(values, sample) if source == name else ("", "")
         if name == f"{source}:age_days" and _is_of_queries(values, sample):
             kind = DATE
-            reason = f'is the same date in all documents of a query: to test on the latest, group_by_time="{source}".'
+            reason = f'is the same date in all documents of a query: to test on the latest, time="{source}".'
         if reason == _ROW_ID and names is not None and queries.document_ids is None:
             reason += f' If it is the id of the document: document="{source}".'
         if kind:
@@ -222,7 +222,7 @@ class _Power(NamedTuple):
 def _power(values: Floats, grades: Floats, pairs: _Pairs) -> _Power:
     difference = values[pairs.better] - values[pairs.worse]
     apart = int(np.count_nonzero(difference))
-    right = np.count_nonzero(difference > 0.0)
+    right = int(np.count_nonzero(difference > 0.0))
     falls = bool(2 * right < apart)
     right = apart - right if falls else right
     share = (right + 0.5 * (len(difference) - apart)) / len(difference)
@@ -296,7 +296,7 @@ def _is_copy(values: Floats, queries: Queries) -> bool:
     if not np.array_equal(values, values[first][codes]):
         return False
     cells = np.unique(queries.query_of_document * len(levels) + codes, return_counts=True)[1]
-    orders = gammaln(queries.lengths + 1.0).sum() - gammaln(cells + 1.0).sum()
+    orders = sum(map(math.lgamma, queries.lengths + 1.0)) - sum(map(math.lgamma, cells + 1.0))
     return bool(np.log(queries.n_features) - orders < np.log(_CHANCE))
 
 

@@ -1,7 +1,5 @@
 """Trials that were stopped early, on every page: neither failed nor the best of anything, and always marked."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -13,22 +11,32 @@ import pytest
 from ranktune.dashboards.analysis import early_stopped, tuning_value
 from ranktune.dashboards.analysis.beliefs import observations
 from ranktune.dashboards.analysis.pooling import pooled
+from ranktune.dashboards.analysis.tuning_value import best_so_far
 from ranktune.dashboards.figures.panels import Panel, to_json
 from ranktune.dashboards.records.study import StudyData, open_study
-from ranktune.dashboards.records.trial import best_of, best_so_far, counts
+from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.terminal.listing import listing, state
 from ranktune.dashboards.views.registry import build
 from ranktune.dashboards.web.page import study_json
 from tests.support.commands import called
 from tests.support.page_studies import append, declare, finish
-from tests.support.study_samples import along, number, raced, study_data, traces, trial, trials_of
+from tests.support.study_samples import (
+    along,
+    keyed,
+    number,
+    raced,
+    study_data,
+    study_of_splits,
+    traces,
+    trial,
+    trials_of,
+)
 
-LABELS = ("LambdaRank", "RankSVM")
 STOPPED: dict[str, Any] = {"stopped": "fold 2 of 5", "error_of_estimate": 0.003}
 
 
 def panel(data: StudyData, view: str, key: str) -> Panel:
-    return next(candidate for candidate in build(view, data) if candidate.key == key)
+    return keyed(build(view, data), key)
 
 
 def column(shown: Panel, name: str) -> list[Any]:
@@ -36,9 +44,9 @@ def column(shown: Panel, name: str) -> list[Any]:
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> StudyData:
+def data() -> StudyData:
     """Estimates lie above all complete values: whatever takes one of them for the best is wrong."""
-    return study_data(tmp_path, [("", raced(trials_of(LABELS, 60, failing=9)), None)], solvers=LABELS)
+    return study_data(raced(trials_of(60, failing=9)))
 
 
 def test_a_trial_is_evaluated_in_full_or_stopped_or_failed() -> None:
@@ -110,8 +118,8 @@ def test_markers_of_stopped_trials_are_open_and_in_the_legend(view: str, key: st
     assert all(is_open == labelled for is_open, labelled in drawn.values())
 
 
-def test_without_stopped_trials_nothing_is_said_of_them(tmp_path: Path) -> None:
-    data = study_data(tmp_path, [("", trials_of(LABELS, 40), None)], solvers=LABELS)
+def test_without_stopped_trials_nothing_is_said_of_them() -> None:
+    data = study_data(trials_of(40))
     for view in ("overview", "progress", "solvers", "parameters", "trade-offs", "optimiser", "trials"):
         panels = build(view, data)
         assert panels, view
@@ -156,14 +164,14 @@ def test_progress_counts_and_overview_has_the_saved_time(data: StudyData) -> Non
     assert sum(column(panel(data, "progress", "time"), "stopped early")) == counted.stopped
 
 
-def test_distributions_include_estimates_and_defaults_are_the_requested_parameters(tmp_path: Path) -> None:
-    space = study_data(tmp_path, [], solvers=("RankSVM",)).study.union_space()
+def test_distributions_include_estimates_and_defaults_are_the_requested_parameters() -> None:
+    space = study_of_splits([], solvers=("RankSVM",)).study.union_space()
     (params,) = (space.split(default)[1] for default in space.defaults())
     strength = float(params["C"])  # type: ignore[arg-type]
     first = trial(0, "RankSVM", dict(params) | {"C": strength / 4}, 0.6)
     first = replace(first, path_parameter="C", path=((strength / 4, 0.6), (strength, 0.55)))
     others = [trial(k, "RankSVM", {}, 0.3 + 0.01 * k, **STOPPED) for k in range(1, 5)]
-    data = study_data(tmp_path, [("", [first, *others], None)], solvers=("RankSVM",))
+    data = study_data([first, *others], solvers=("RankSVM",))
     shown = panel(data, "solvers", "trials-0")
     row = dict(zip(shown.table.columns, shown.table.rows[0], strict=True))
     assert (row["Trials"], row["Stopped early"], row["Failed"]) == (5, 4, 0)
@@ -172,9 +180,9 @@ def test_distributions_include_estimates_and_defaults_are_the_requested_paramete
     assert "0.0500 above the best of the solvers' defaults" in panel(data, "overview", "worth").note
 
 
-def test_times_of_stopped_trials_are_those_of_all_parts(tmp_path: Path) -> None:
+def test_times_of_stopped_trials_are_those_of_all_parts() -> None:
     trials = [trial(0, "RankSVM", {}, 0.5, seconds=1.0), trial(1, "RankSVM", {}, 0.4, seconds=1.0, **STOPPED)]
-    shown = panel(study_data(tmp_path, [("", trials, None)], solvers=LABELS), "trade-offs", "seconds-0")
+    shown = panel(study_data(trials), "trade-offs", "seconds-0")
     (empty,) = [t for t in traces(shown) if t["name"] == "RankSVM" and t["marker"]["symbol"].endswith("-open")]
     assert empty["x"] == [2.5]
 
@@ -191,11 +199,11 @@ def test_observations_have_the_error_of_an_estimate_and_the_values_of_a_path() -
     }  # fmt: skip
 
 
-def test_an_estimate_changes_the_surrogate_less_than_a_value(tmp_path: Path) -> None:
+def test_an_estimate_changes_the_surrogate_less_than_a_value() -> None:
     def expected(of: dict[str, Any]) -> float:
-        trials = list(trials_of(["RankSVM"], 24))
+        trials = list(trials_of(24, ["RankSVM"]))
         trials[7] = replace(trials[7], value=0.9, **of)
-        data = study_data(tmp_path, [("", trials, None)], solvers=["RankSVM"])
+        data = study_data(trials, solvers=["RankSVM"])
         rows = panel(data, "optimiser", "noise-0").table.rows
         return float(np.mean([number(row[3]) for row in rows if row[0] != 7]))
 
@@ -203,7 +211,7 @@ def test_an_estimate_changes_the_surrogate_less_than_a_value(tmp_path: Path) -> 
 
 
 def test_stopped_trials_are_in_the_record_and_every_export(tmp_path: Path) -> None:
-    trials = list(trials_of(LABELS, 5))
+    trials = list(trials_of(5))
     trials[3] = replace(trials[3], value=0.9, stopped="fold 2 of 5", error_of_estimate=0.004, parts=(0.4, 0.3))
     trials[4] = trial(4, "RankSVM", {}, None, error="it did not converge")
     declare(tmp_path, "s")
@@ -235,7 +243,7 @@ def test_a_conclusion_of_a_time_before_racing_can_still_be_read(tmp_path: Path) 
     assert (line["state"], line["stopped"]) == ("finished", 0)
 
 
-def test_a_study_that_ends_by_expected_improvement_has_no_number_of_trials(tmp_path: Path) -> None:
-    data = study_data(tmp_path, [("", trials_of(LABELS, 12), None)], solvers=LABELS, until=0.002)
+def test_a_study_that_ends_by_expected_improvement_has_no_number_of_trials() -> None:
+    data = study_data(trials_of(12), until=0.002)
     assert data.progress == "12"
     assert "expected to improve ndcg@10 by less than 0.002, 500 at most" in panel(data, "progress", "time-left").note

@@ -1,10 +1,7 @@
 """The panel of the value of tuning: what it says of random search, and of the gain on test."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from ranktune.dashboards.figures.panels import Panel
 from ranktune.dashboards.records.study import StudyData
@@ -12,31 +9,31 @@ from ranktune.dashboards.records.trial import Trial
 from ranktune.dashboards.views.registry import build
 from ranktune.tuner.policy.policy import POLICY
 from tests.support.page_studies import concluded
-from tests.support.study_samples import study_data, trials_of
+from tests.support.study_samples import keyed, study_data, trials_of
 
 SOLVERS = ("LambdaRank", "RankSVM")
 BUDGET, STARTUP = 30, POLICY.search.startup
 
 
-def study_of(folder: Path, trials: Sequence[Trial]) -> StudyData:
-    return study_data(folder, [("", trials, None)], solvers=SOLVERS, trials=BUDGET, sampler="thompson")
+def study_of(trials: Sequence[Trial]) -> StudyData:
+    return study_data(trials, trials=BUDGET, sampler="thompson")
 
 
 def panel_of(data: StudyData) -> Panel:
-    return next(panel for panel in build("overview", data) if panel.key == "worth")
+    return keyed(build("overview", data), "worth")
 
 
-def test_nothing_is_said_about_random_search_from_a_few_random_trials(tmp_path: Path) -> None:
-    few = [replace(t, number=t.number + STARTUP - 6) for t in trials_of(SOLVERS, BUDGET) if t.number >= 2]
-    trials = [*trials_of(SOLVERS, 2), *few]  # the defaults, then 4 trials that were drawn at random
-    note = panel_of(study_of(tmp_path, [replace(t, number=k if k < 2 else k + 4) for k, t in enumerate(trials)])).note
+def test_nothing_is_said_about_random_search_from_a_few_random_trials() -> None:
+    few = [replace(t, number=t.number + STARTUP - 6) for t in trials_of(BUDGET) if t.number >= 2]
+    trials = [*trials_of(2), *few]  # the defaults, then 4 trials that were drawn at random
+    note = panel_of(study_of([replace(t, number=k if k < 2 else k + 4) for k, t in enumerate(trials)])).note
     assert "drawn at random" not in note and "gained" not in note.split(".")[0]
-    enough = panel_of(study_of(tmp_path, trials_of(SOLVERS, BUDGET))).note
+    enough = panel_of(study_of(trials_of(BUDGET))).note
     assert "of the 8 trials that were drawn at random" in enough
 
 
-def test_a_finished_study_says_what_tuning_gained_on_test_and_none_where_it_did_not(tmp_path: Path) -> None:
-    data = study_of(tmp_path, trials_of(SOLVERS, BUDGET))
+def test_a_finished_study_says_what_tuning_gained_on_test_and_none_where_it_did_not() -> None:
+    data = study_of(trials_of(BUDGET))
     gain = {"default": "RankSVM", "gain": 0.0123, "gain_interval": [-0.001, 0.026], "p_value": 0.07}
     finished = replace(data, result=concluded("s") | {"tuning": gain})
     note = panel_of(finished).note

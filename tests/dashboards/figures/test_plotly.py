@@ -1,7 +1,5 @@
 """Builders of figures: what anybody's text and any number becomes."""
 
-from __future__ import annotations
-
 import html
 import json
 from typing import Any

@@ -1,14 +1,9 @@
 """A study with one damaged file: a right answer or one sentence, and the other studies are shown."""
 
-from __future__ import annotations
-
-import asyncio
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 
@@ -23,8 +18,9 @@ from ranktune.tuner.selection.evidence import write_evidence
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.compatibility import claim
 from ranktune.tuner.study.events import Event, Events
-from tests.support.page_studies import SOLVERS, append, declare, finish
-from tests.support.study_samples import evidence_of, trials_of
+from tests.dashboards.web.test_server import asked
+from tests.support.page_studies import append, declare, finish
+from tests.support.study_samples import PAIR, evidence_of, trials_of
 
 FILES = ("study.json", "result.json", "record.db", "evidence.npz", "lock", "places.json", "events.jsonl", "facts.json")
 GARBAGE = (b"", b"\0" * 3000, b"{}", b"[]", b"null", b"[" * 5000, b'{"format": 2, "study": [], "data": 3}', b"\xff\xfe")
@@ -35,10 +31,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     result = tmp_path_factory.mktemp("home")
     for name in ("bad", "good"):
         declare(result, name)
-        append(result, name, trials_of(SOLVERS, 4))
+        append(result, name, trials_of(4))
         counts = {"trials": 4, "stopped": 0}
         (result / name / "result.json").write_text(json.dumps(finish(result, name) | counts))
-        write_evidence(evidence_of(SOLVERS, 30), result / name / "evidence.npz")
+        write_evidence(evidence_of(PAIR, 30), result / name / "evidence.npz")
     return result
 
 
@@ -112,22 +108,15 @@ def test_pages_and_report_of_a_study_without_its_evidence(home: Path, tmp_path: 
     with pytest.warns(RankTuneWarning, match=r"evidence.npz.* is left out"):
         write_report(tmp_path / "h" / "bad", tmp_path / "out.html")
     app = make_app(tmp_path / "h")
-
-    async def get(path: str) -> Any:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1") as client:
-            return await client.get(path)
-
     for path in ("/", "/api/studies", "/study/bad", "/study/good", *(f"/api/view/bad/{key}" for key in VIEWS)):
-        assert asyncio.run(get(path)).status_code == 200, path
-    (note,) = [
-        p["note"] for p in asyncio.run(get("/api/view/bad/overview")).json()["panels"] if p["key"] == "conclusion"
-    ]
-    assert "evidence.npz" in note
+        assert asked(app, path).status_code == 200, path
+    panels = asked(app, "/api/view/bad/overview").json()["panels"]
+    assert ["evidence.npz" in panel["note"] for panel in panels if panel["key"] == "conclusion"] == [True]
 
 
 def test_what_a_record_lacks_of_its_log_is_named(tmp_path: Path) -> None:
     declare(tmp_path, "s")
-    append(tmp_path, "s", trials_of(SOLVERS, 4))
+    append(tmp_path, "s", trials_of(4))
     with Events(tmp_path / "s") as events:
         for number in range(6):
             events.write(Event.FINISHED, trial=number, split="", value=0.5)
@@ -139,7 +128,7 @@ def test_what_a_record_lacks_of_its_log_is_named(tmp_path: Path) -> None:
 def test_the_record_of_another_study_is_refused(tmp_path: Path) -> None:
     for name in ("a", "b"):
         study = declare(tmp_path, name)
-        append(tmp_path, name, trials_of(SOLVERS, 2))
+        append(tmp_path, name, trials_of(2))
         record = Record(tmp_path / name, name, study.metric)
         claim(record.study, study, "digest" if name == "a" else "another")
         record.close()

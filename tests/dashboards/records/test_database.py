@@ -1,7 +1,5 @@
 """Trials in a database are read as those in a file are, and the pages of such a study are made from them."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reading a record without writing to it."""
 
-from __future__ import annotations
-
 import sqlite3
 import subprocess
 import sys
@@ -15,14 +13,14 @@ from ranktune.dashboards.records.trial import Trial
 from ranktune.dashboards.records.watching import Watching
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.storage.record import Record
-from tests.support.page_studies import SOLVERS, append, declare, finish
+from tests.support.page_studies import append, declare, finish
 from tests.support.study_samples import trial, trials_of
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     declare(tmp_path, "s")
-    append(tmp_path, "s", [*trials_of(SOLVERS, 6, failing=3)])
+    append(tmp_path, "s", [*trials_of(6, failing=3)])
     return tmp_path
 
 
@@ -55,7 +53,7 @@ def test_a_record_that_is_being_written_is_read_and_only_what_is_new(home: Path)
     reader = RecordReader(home / "s" / "record.db")
     record = Record(home / "s", "s", "ndcg@10")  # keeps the write-ahead log open
     first = reader.trials()
-    append(home, "s", trials_of(SOLVERS, 8)[6:])
+    append(home, "s", trials_of(8)[6:])
     second = reader.trials()
     record.close()
     assert len(second) == 8
@@ -67,7 +65,7 @@ def test_another_record_under_the_same_name_is_read_anew(home: Path) -> None:
     assert len(reader.trials()) == 6
     (home / "s" / "record.db").rename(home / "s" / "old.db")
     assert reader.trials() == []
-    append(home, "s", trials_of(SOLVERS, 2))
+    append(home, "s", trials_of(2))
     assert len(reader.trials()) == 2
 
 

@@ -1,7 +1,5 @@
 """The finished study as a person sees it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ranktune.dashboards.records.choice import tuning_gained

@@ -1,7 +1,5 @@
 """What is listed of studies: score, date and state, of those that run too."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -33,7 +31,7 @@ def test_a_blend_has_a_score(tmp_path: Path) -> None:
 
 def test_the_state_is_running_while_a_process_runs_it(tmp_path: Path) -> None:
     declare(tmp_path, "s")
-    append(tmp_path, "s", trials_of(("LambdaRank", "RankSVM"), 3))
+    append(tmp_path, "s", trials_of(3))
     assert [line["state"] for line in listing(tmp_path)] == ["interrupted"]
     arguments = ["show", "s", "--home", str(tmp_path)]
     stopped = called(*arguments).stdout
@@ -49,7 +47,7 @@ def test_the_state_is_running_while_a_process_runs_it(tmp_path: Path) -> None:
 
 def test_no_number_of_trials_is_promised_where_none_is_known(tmp_path: Path) -> None:
     declare(tmp_path, "s", timeout=60.0, trials=None)
-    append(tmp_path, "s", trials_of(("LambdaRank", "RankSVM"), 3))
+    append(tmp_path, "s", trials_of(3))
     assert "3 trials" in called("show", "s", "--home", str(tmp_path)).stdout
     assert "500" not in listed(tmp_path, 120)
 
@@ -70,7 +68,7 @@ def test_all_columns_are_printed_wide(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("COLUMNS", "60")
     declare(tmp_path, "s")
     finish(tmp_path, "s")
-    arguments = ["list", "--home", str(tmp_path)]
+    arguments = ["show", "--home", str(tmp_path)]
     assert "metric" not in called(*arguments).stdout
     assert "metric" in called(*arguments, "--wide").stdout
 

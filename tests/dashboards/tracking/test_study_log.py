@@ -1,10 +1,7 @@
 """What of a study is logged in MLflow, and what a server that MLflow itself runs has of it afterwards."""
 
-from __future__ import annotations
-
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -24,7 +21,9 @@ from ranktune.dashboards.tracking.study_log import curves_of, metric_name, score
 from ranktune.notebook import StudyResult
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.models.base import load_model
+from tests.support.engine_samples import graded
 from tests.support.page_studies import concluded
+from tests.support.postgres_server import free_port
 from tests.support.study_samples import trial
 
 SECRET = "s3cr3t"
@@ -76,19 +75,10 @@ def test_a_result_has_the_scores_of_its_model() -> None:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    generator = np.random.default_rng(0)
-    X, qid = generator.random((240, 3)), np.repeat(np.arange(24), 10)
-    y = np.digitize(X[:, 0] - X[:, 1] + 0.4 * generator.normal(size=240), [0.0, 0.5])
     file = tmp_path_factory.mktemp("data") / "small.npz"
-    np.savez(file, X=X, y=y, qid=qid)
+    queries = graded(24, 0)
+    np.savez(file, X=queries.features, y=queries.grades, qid=queries.query_of_document)
     return file
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +137,7 @@ def test_a_server_has_the_study_once_however_often_it_is_logged(data: Path, serv
     assert len(runs) == 6 and sorted(trials) == [0, 1, 2, 3, 4]
     assert {run.info.status for run in runs} == {"FINISHED"}
     assert {run.data.tags["mlflow.parentRunId"] for run in trials.values()} == {study.info.run_id}
-    assert study.data.params["metric"] == "ndcg@10" and study.data.params["data.features"] == "3"
+    assert study.data.params["metric"] == "ndcg@10" and study.data.params["data.features"] == "5"
     assert study.data.metrics["trials"] == 5.0
     assert study.data.metrics["test_ndcg_at_10"] == pytest.approx(resumed.test_metrics["ndcg@10"])
     scores = [run.data.metrics["ndcg_at_10"] for run in trials.values() if "ndcg_at_10" in run.data.metrics]

@@ -1,7 +1,5 @@
 """The baseline on the Overview page, and paired tests between rows of studies on the Compare page."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +27,7 @@ GAIN = {
 
 def made(home: Path, name: str, labels: tuple[str, ...] = ("LambdaRank", "RankSVM"), **more: Any) -> Path:
     declare(home, name)
-    append(home, name, trials_of(("LambdaRank", "RankSVM"), 6))
+    append(home, name, trials_of(6))
     result = finish(home, name, labels) | more
     (home / name / "result.json").write_text(json.dumps(result))
     return home / name

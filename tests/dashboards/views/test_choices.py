@@ -1,10 +1,7 @@
 """The choices' view: effects, grids and combinations of categorical parameters, against what was simulated."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import optuna
@@ -18,7 +15,7 @@ from ranktune.dashboards.views.choices import panels
 from ranktune.solvers.core.space import Choice, When, conditions
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.samplers.space import UnionSpace
-from tests.support.study_samples import number, study_data, traces, trial, trials_of
+from tests.support.study_samples import named, number, study_data, study_of_splits, traces, trial, trials_of
 
 SOLVER = "ElasticRank"
 LOSS = {"pairwise_hinge": 0.03, "pairwise_logistic": 0.0, "pairwise_squared_hinge": -0.03}
@@ -30,20 +27,20 @@ def simulated(count: int, seed: int = 0) -> list[Trial]:
     noise = np.random.default_rng(seed).normal(scale=0.003, size=count)
     return [
         replace(t, value=0.5 + LOSS[str(t.params["loss"])] + WEIGHT[str(t.params["pair_weight"])] + float(noise[k]))
-        for k, t in enumerate(trials_of([SOLVER], count, seed))
+        for k, t in enumerate(trials_of(count, [SOLVER], seed=seed))
     ]
 
 
-def solver_of(folder: Path, trials: list[Trial]) -> SolverTrials:
-    return solvers_of(study_data(folder, [("", trials, None)], solvers=[SOLVER]), trials)[0]
+def solver_of(trials: list[Trial]) -> SolverTrials:
+    return solvers_of(study_data(trials, solvers=[SOLVER]), trials)[0]
 
 
-def shown(folder: Path, trials: list[Trial], solver: str = SOLVER) -> list[Panel]:
-    return panels(study_data(folder, [("", trials, None)], solvers=[solver]))
+def shown(trials: list[Trial], solver: str = SOLVER) -> list[Panel]:
+    return panels(study_data(trials, solvers=[solver]))
 
 
-def test_effects_are_those_that_were_simulated(tmp_path: Path) -> None:
-    solver = solver_of(tmp_path, simulated(80))
+def test_effects_are_those_that_were_simulated() -> None:
+    solver = solver_of(simulated(80))
     for name, truth in (("loss", LOSS), ("pair_weight", WEIGHT)):
         results = {str(level.value): level for level in levels(solver, name)}
         assert set(results) == set(truth)
@@ -56,16 +53,16 @@ def test_effects_are_those_that_were_simulated(tmp_path: Path) -> None:
                 np.mean([v for v in values if v is not None])
             )
         assert sum(level.effect or 0.0 for level in results.values()) == pytest.approx(0.0, abs=1e-12)
-    verdicts = {(row[0], row[1]): row[7] for row in shown(tmp_path, simulated(80))[0].table.rows}
+    verdicts = {(row[0], row[1]): row[7] for row in shown(simulated(80))[0].table.rows}
     assert verdicts["loss", "pairwise_hinge"] == verdicts["pair_weight", "ndcg"] == "better"
     assert verdicts["loss", "pairwise_squared_hinge"] == verdicts["pair_weight", "recall"] == "worse"
     assert {"not significant"} == {verdict for (name, _), verdict in verdicts.items() if name == "optimizer"}
 
 
-def test_intervals_hold_what_was_simulated_and_effects_are_not_drawn_to_zero(tmp_path: Path) -> None:
+def test_intervals_hold_what_was_simulated_and_effects_are_not_drawn_to_zero() -> None:
     held, ratios, false = [], [], []
     for seed in range(12):
-        solver = solver_of(tmp_path, simulated(40, seed))
+        solver = solver_of(simulated(40, seed))
         for name, truth in (("loss", LOSS), ("pair_weight", WEIGHT), ("optimizer", {})):
             for level in levels(solver, name):
                 assert level.effect is not None and level.low is not None and level.high is not None
@@ -79,8 +76,8 @@ def test_intervals_hold_what_was_simulated_and_effects_are_not_drawn_to_zero(tmp
     assert np.mean(ratios) == pytest.approx(1.0, abs=0.08)
 
 
-def test_a_grid_has_the_sum_of_both_effects_and_every_trial_once(tmp_path: Path) -> None:
-    solver = solver_of(tmp_path, simulated(80))
+def test_a_grid_has_the_sum_of_both_effects_and_every_trial_once() -> None:
+    solver = solver_of(simulated(80))
     result = grid(solver, "pair_weight", "loss")
     assert result.trials.sum() == 80
     values = {name: next(p for p in solver_class(SOLVER).space if p.name == name) for name in ("loss", "pair_weight")}
@@ -95,8 +92,8 @@ def test_a_grid_has_the_sum_of_both_effects_and_every_trial_once(tmp_path: Path)
             assert 0.0 < result.sd[i, j] < 0.01
 
 
-def test_combinations_that_the_space_does_not_have_are_empty(tmp_path: Path) -> None:
-    solver = solver_of(tmp_path, simulated(60))
+def test_combinations_that_the_space_does_not_have_are_empty() -> None:
+    solver = solver_of(simulated(60))
     conditional = [p for p in solver_class(SOLVER).space if isinstance(p, Choice) and p.when is not None]
     assert conditional
     for parameter in conditional:
@@ -109,7 +106,7 @@ def test_combinations_that_the_space_does_not_have_are_empty(tmp_path: Path) -> 
         assert np.isfinite(expected).all(axis=1).tolist() == np.isfinite(expected).any(axis=1).tolist() == allowed
 
 
-def declared_twice(folder: Path, count: int) -> SolverTrials:
+def declared_twice(count: int) -> SolverTrials:
     """Return a solver whose loss has other choices under "second", where c is .05 better, than under "first"."""
     space = UnionSpace(
         {
@@ -127,13 +124,13 @@ def declared_twice(folder: Path, count: int) -> SolverTrials:
         loss = ("abbc")[int(generator.integers(2)) + 2 * (k % 2)]
         value = 0.5 + 0.05 * (loss == "c") + 0.001 * float(generator.normal())
         trials.append(trial(k, SOLVER, {"optimizer": optimizer, name: loss}, value))
-    solver = solver_of(folder, trials)
+    solver = solver_of(trials)
     solver.__dict__["space"] = space  # in place of the cached one
     return solver
 
 
-def test_declarations_of_one_parameter_are_one_choice(tmp_path: Path) -> None:
-    solver = declared_twice(tmp_path, 40)
+def test_declarations_of_one_parameter_are_one_choice() -> None:
+    solver = declared_twice(40)
     assert sorted(choices_of(solver)) == ["loss", "optimizer"]
     results = {str(level.value): level for level in levels(solver, "loss")}
     assert list(results) == ["a", "b", "c"]
@@ -147,15 +144,15 @@ def test_declarations_of_one_parameter_are_one_choice(tmp_path: Path) -> None:
     assert named == {("first", "a"), ("first", "b"), ("second", "b"), ("second", "c")}
 
 
-def test_the_parts_of_a_ranker_are_choices(tmp_path: Path) -> None:
-    data = study_data(tmp_path, [], solvers=["Ranker"])
+def test_the_parts_of_a_ranker_are_choices() -> None:
+    data = study_of_splits([], solvers=["Ranker"])
     drawn = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     trials = []
     for k in range(40):
         params = data.study.union_space().suggest(drawn.ask())
         by_name = {name.removeprefix("Ranker."): value for name, value in params.items() if name != "solver"}
         trials.append(trial(k, "Ranker", by_name, 0.5 + 0.02 * ("l2" in by_name.values()) + 0.001 * (k % 3)))
-    solver = solvers_of(study_data(tmp_path, [("", trials, None)], solvers=["Ranker"]), trials)[0]
+    solver = solvers_of(study_data(trials, solvers=["Ranker"]), trials)[0]
     assert {"loss", "pair_weight", "penalty", "optimizer"} <= set(choices_of(solver))
     result = grid(solver, "optimizer", "loss")
     assert result.trials.sum() == 40
@@ -163,12 +160,12 @@ def test_the_parts_of_a_ranker_are_choices(tmp_path: Path) -> None:
     assert np.isnan(result.expected).any()  # newton minimises no softmax loss
 
 
-def test_there_is_a_grid_of_each_pair_with_its_numbers(tmp_path: Path) -> None:
+def test_there_is_a_grid_of_each_pair_with_its_numbers() -> None:
     trials = simulated(60)
-    result = shown(tmp_path, trials)
-    names = choices_of(solver_of(tmp_path, trials))
+    result = shown(trials)
+    names = choices_of(solver_of(trials))
     assert names[:2] == ["loss", "pair_weight"]  # the most important first
-    grids = [panel for panel in result if panel.key.startswith("grid")]
+    grids = named(result, "grid")
     assert [set(panel.table.columns[:2]) for panel in grids] == [set(pair) for pair in combinations(names, 2)]
     for panel in grids:
         cells = traces(panel)[0]
@@ -180,20 +177,20 @@ def test_there_is_a_grid_of_each_pair_with_its_numbers(tmp_path: Path) -> None:
             assert text == ("" if expected is None else f"{number(expected):.3f}<br>n={n}".removeprefix("0"))
 
 
-def test_combinations_are_listed_the_best_first(tmp_path: Path) -> None:
+def test_combinations_are_listed_the_best_first() -> None:
     trials = simulated(50)
-    (listed,) = [panel for panel in shown(tmp_path, trials) if panel.key.startswith("compositions")]
+    (listed,) = named(shown(trials), "compositions")
     best = [number(row[0]) for row in listed.table.rows]
     assert best == sorted(best, reverse=True) and len(best) == 20
     top = max(trials, key=lambda t: t.value or 0.0)
     names = listed.table.columns[3:]
     assert list(listed.table.rows[0][3:]) == [top.params.get(name) for name in names]
-    every = compositions(solver_of(tmp_path, trials), names)
+    every = compositions(solver_of(trials), names)
     assert sum(combination.trials for combination in every) == 50 and f"{len(every)} combinations" in listed.note
 
 
-def test_of_few_trials_there_are_means_without_intervals(tmp_path: Path) -> None:
-    result = shown(tmp_path, simulated(MIN_TRIALS_FOR_SURFACE - 1))
+def test_of_few_trials_there_are_means_without_intervals() -> None:
+    result = shown(simulated(MIN_TRIALS_FOR_SURFACE - 1))
     effects = result[0]
     assert all("error_x" not in trace for trace in traces(effects))
     assert {row[7] for row in effects.table.rows} == {""}
@@ -203,14 +200,14 @@ def test_of_few_trials_there_are_means_without_intervals(tmp_path: Path) -> None
             assert [row[4] for row in panel.table.rows] == [None] * len(panel.table.rows)
 
 
-def test_without_trials_or_choices_it_says_so(tmp_path: Path) -> None:
-    (only,) = shown(tmp_path, [])
+def test_without_trials_or_choices_it_says_so() -> None:
+    (only,) = shown([])
     assert only.figure is None and "No trial has finished yet." in only.note
     plain = next(
         name for name in ("BestFeature", "AdaRank", "SOLAR1")
         if sum(isinstance(p, Choice) and len(p.choices) > 1 for p in solver_class(name).space) < 2
     )  # fmt: skip
-    (nothing,) = shown(tmp_path, list(trials_of([plain], 20)), plain)
+    (nothing,) = shown(list(trials_of(20, [plain])), plain)
     assert "Of no solver" in nothing.note
-    (panel,) = shown(tmp_path, simulated(1))
+    (panel,) = shown(simulated(1))
     assert "Of no solver" in panel.note

@@ -1,7 +1,5 @@
 """The panels of explanations show what was kept, whatever it is called."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +16,16 @@ from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import stumps
 from ranktune.tuner.selection.evidence import Effect, ExplainedQuery, Explanations, Importance
 from ranktune.tuner.statistics.intervals import Interval
-from tests.support.study_samples import HOSTILE, evidence_of, figure_of, linear_model, numbers, study_data, traces
+from tests.support.study_samples import (
+    HOSTILE,
+    evidence_of,
+    figure_of,
+    linear_model,
+    named,
+    numbers,
+    study_of_splits,
+    traces,
+)
 
 LABELS = ("RankSVM", "LambdaRank")
 
@@ -37,8 +44,7 @@ def explained(names: tuple[str, ...], *, label: str = "RankSVM", shift: float = 
 
 
 def study(folder: Path, explanations: dict[str, Explanations | None], model: Path) -> StudyData:
-    data = study_data(
-        folder,
+    data = study_of_splits(
         [(name, (), evidence_of(LABELS)) for name in explanations],
         models={(name, "RankSVM"): model for name in explanations},
     )
@@ -105,7 +111,7 @@ def test_the_order_of_a_query_is_explained_below_its_documents(tmp_path: Path) -
     model = linear_model(tmp_path / "m.json", [1.0, 1.0, 1.0])
     panels = queries.panels(study(tmp_path, {"": explained(("bm25", "length", "age"))}, model))
     keys = [panel.key for panel in panels]
-    (why,) = [panel for panel in panels if panel.key.startswith("why-")]
+    (why,) = named(panels, "why-")
     assert keys.index(why.key) == keys.index(why.key.replace("why", "worst")) + 1
     assert [list(row) for row in why.table.rows] == [
         [1, "d7", 1.875, 0.5, 0.25, 0.0, 0.125],
@@ -115,7 +121,7 @@ def test_the_order_of_a_query_is_explained_below_its_documents(tmp_path: Path) -
     assert figure_of(why)["layout"]["barmode"] == "relative"
     assert traces(why)[0]["y"] == ["1. d7", "12. bm25"]
     other = replace(explained(("bm25", "length", "age")), label="LambdaRank")
-    assert not [panel for panel in queries.panels(study(tmp_path, {"": other}, model)) if panel.key.startswith("why-")]
+    assert not named(queries.panels(study(tmp_path, {"": other}, model)), "why-")
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:

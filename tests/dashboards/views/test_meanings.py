@@ -1,7 +1,5 @@
 """Every view says what it means, in the words of the glossary."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,25 +1,18 @@
 """The optimiser's view: allocation, belief along parameters, noise."""
 
-from __future__ import annotations
-
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from ranktune.dashboards.views.optimiser import DRAWS, panels
 from ranktune.tuner.gp.proposal import ACQUISITIONS
-from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Observation, fit_belief
-from tests.support.study_samples import number, numbers, study_data, traces, trials_of
-
-LABELS = ("LambdaRank", "RankSVM")
+from ranktune.tuner.samplers.belief import Observation, fit_belief
+from tests.support.study_samples import named, number, numbers, study_data, study_of_splits, traces, trials_of
 
 
 @pytest.mark.parametrize("count", [1, 7, 40, 777])
-def test_every_trial_is_counted_once_where_it_went(count: int, tmp_path: Path) -> None:
-    trials = trials_of(LABELS, count, failing=5)
-    shown = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS, sampler="random"))[0]
+def test_every_trial_is_counted_once_where_it_went(count: int) -> None:
+    trials = trials_of(count, failing=5)
+    shown = panels(study_data(trials, sampler="random"))[0]
     for j, solver in enumerate(shown.table.columns[1:], start=1):
         assert numbers(row[j] for row in shown.table.rows).sum() == sum(t.solver == solver for t in trials)
     assert len(shown.table.rows) <= 20
@@ -28,12 +21,12 @@ def test_every_trial_is_counted_once_where_it_went(count: int, tmp_path: Path) -
     ]
 
 
-def test_slices_are_what_the_surrogate_predicts(tmp_path: Path) -> None:
-    trials = trials_of(LABELS, 40)
-    data = study_data(tmp_path, [("", trials, None)], solvers=LABELS)
+def test_slices_are_what_the_surrogate_predicts() -> None:
+    trials = trials_of(40)
+    data = study_data(trials)
     shown = panels(data)
     best = max(trials, key=lambda t: t.value or 0.0)
-    slices = [panel for panel in shown if panel.key.startswith("belief")]
+    slices = named(shown, "belief")
     assert {panel.table.columns[0] for panel in slices} == set(best.params)
 
     belief = fit_belief(
@@ -54,41 +47,32 @@ def test_slices_are_what_the_surrogate_predicts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("acquisition", ACQUISITIONS)
-def test_notes_say_what_a_suggestion_maximises(acquisition: str, tmp_path: Path) -> None:
-    data = study_data(tmp_path, [("", trials_of(LABELS, 12), None)], solvers=LABELS, acquisition=acquisition)
-    notes = " ".join(panel.note for panel in panels(data) if panel.key.startswith("belief"))
+def test_notes_say_what_a_suggestion_maximises(acquisition: str) -> None:
+    data = study_data(trials_of(12), acquisition=acquisition)
+    notes = " ".join(panel.note for panel in named(panels(data), "belief"))
     assert ("one function sampled" in notes) == (acquisition == "thompson")
     assert ("expected improvement" in notes) == (acquisition in ("ei", "mixed"))
     assert ("expected cost" in notes) == (acquisition != "thompson")
 
 
-def test_noise_compares_each_trial_with_what_the_others_say(tmp_path: Path) -> None:
-    trials = trials_of(LABELS, 30, failing=10)
-    result = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS))
-    shown = next(panel for panel in result if panel.key.startswith("noise"))
+def test_noise_compares_each_trial_with_what_the_others_say() -> None:
+    trials = trials_of(30, failing=10)
+    result = panels(study_data(trials))
+    shown = named(result, "noise")[0]
     assert [row[0] for row in shown.table.rows] == [t.number for t in trials if t.value is not None]
     for row in shown.table.rows:
         assert number(row[5]) == pytest.approx(number(row[2]) - number(row[3]), abs=2e-6)
     assert sum(len(trace["x"]) for trace in traces(shown)) == len(shown.table.rows)
 
 
-def test_samplers_without_a_surrogate_say_so(tmp_path: Path) -> None:
-    shown = panels(study_data(tmp_path, [("", trials_of(LABELS, 30), None)], solvers=LABELS, sampler="tpe"))
+def test_samplers_without_a_surrogate_say_so() -> None:
+    shown = panels(study_data(trials_of(30), sampler="tpe"))
     assert len(shown) == 2
     assert "tpe" in shown[1].note
     assert shown[1].figure is None
 
 
-def test_splits_are_groups(tmp_path: Path) -> None:
-    splits = [(f"Fold{k}", trials_of(LABELS, 20, seed=k), None) for k in (1, 2)]
-    shown = panels(study_data(tmp_path, splits, solvers=LABELS))
+def test_splits_are_groups() -> None:
+    splits = [(f"Fold{k}", trials_of(20, seed=k), None) for k in (1, 2)]
+    shown = panels(study_of_splits(splits))
     assert {panel.group for panel in shown} == {"Fold1", "Fold2"}
-
-
-@pytest.mark.thorough
-def test_the_surrogate_is_fitted_to_some_of_ten_thousand_trials(tmp_path: Path) -> None:
-    result = panels(study_data(tmp_path, [("", trials_of(LABELS, 10_000), None)], solvers=LABELS))
-    shown = next(panel for panel in result if panel.key.startswith("noise"))
-    assert len(shown.table.rows) == MAX_TRIALS_IN_BELIEF
-    assert f"fitted to {MAX_TRIALS_IN_BELIEF} of 10000 trials" in shown.note
-    assert len(json.dumps([panel.figure for panel in result])) < 300_000

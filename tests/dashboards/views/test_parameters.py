@@ -1,10 +1,6 @@
 """The parameters' view: what matters, slices, surfaces and dependences of each solver."""
 
-from __future__ import annotations
-
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,19 +11,24 @@ from ranktune.dashboards.figures.panels import Panel
 from ranktune.dashboards.views.parameters import panels
 from ranktune.solvers.core.space import Float, Int
 from ranktune.solvers.registry import solver_class
-from tests.support.study_samples import figure_of, number, numbers, study_data, traces, trials_of
+from tests.support.study_samples import (
+    figure_of,
+    named,
+    number,
+    numbers,
+    study_data,
+    study_of_splits,
+    traces,
+    trials_of,
+)
 
 
-def running(folder: Path, solver: str, count: int, **more: Any) -> list[Panel]:
-    return panels(study_data(folder, [("", trials_of([solver], count), None)], solvers=[solver], **more))
+def running(solver: str, count: int, **more: Any) -> list[Panel]:
+    return panels(study_data(trials_of(count, [solver]), solvers=[solver], **more))
 
 
-def named(candidates: list[Panel], start: str) -> list[Panel]:
-    return [panel for panel in candidates if panel.key.startswith(start)]
-
-
-def test_the_only_parameter_that_matters_comes_first(tmp_path: Path) -> None:
-    result = running(tmp_path, "LambdaRank", 60)
+def test_the_only_parameter_that_matters_comes_first() -> None:
+    result = running("LambdaRank", 60)
     shown = named(result, "importance")[0]
     assert shown.table.rows[0][0] == "l1"
     assert number(shown.table.rows[0][3]) > 0.05
@@ -42,9 +43,9 @@ def test_the_only_parameter_that_matters_comes_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("solver", ["ElasticRank", "RankSVM", "DominationRank"])
-def test_slices_show_the_trials_in_which_the_parameter_was_active(solver: str, tmp_path: Path) -> None:
-    trials = trials_of([solver], 40)
-    result = panels(study_data(tmp_path, [("", trials, None)], solvers=[solver]))
+def test_slices_show_the_trials_in_which_the_parameter_was_active(solver: str) -> None:
+    trials = trials_of(40, [solver])
+    result = panels(study_data(trials, solvers=[solver]))
     shown = {panel.table.columns[2]: panel for panel in named(result, "slice")}
     conditional = 0
     for parameter in solver_class(solver).space:
@@ -63,8 +64,8 @@ def test_slices_show_the_trials_in_which_the_parameter_was_active(solver: str, t
     assert conditional == sum(parameter.when is not None for parameter in solver_class(solver).space)
 
 
-def test_surfaces_need_trials_and_say_so(tmp_path: Path) -> None:
-    few, enough = (running(tmp_path, "RankSVM", n) for n in (MIN_TRIALS_FOR_SURFACE - 1, MIN_TRIALS_FOR_SURFACE))
+def test_surfaces_need_trials_and_say_so() -> None:
+    few, enough = (running("RankSVM", n) for n in (MIN_TRIALS_FOR_SURFACE - 1, MIN_TRIALS_FOR_SURFACE))
     kinds = [[trace["type"] for trace in traces(named(shown, "contour")[0])] for shown in (few, enough)]
     assert kinds[0] == ["scatter"]
     assert kinds[1] in (["heatmap", "scatter"], ["contour", "scatter"])
@@ -73,8 +74,8 @@ def test_surfaces_need_trials_and_say_so(tmp_path: Path) -> None:
     assert any(panel.figure is not None for panel in named(enough, "dependence"))
 
 
-def test_dependences_follow_the_metric(tmp_path: Path) -> None:
-    result = running(tmp_path, "LambdaRank", 80)
+def test_dependences_follow_the_metric() -> None:
+    result = running("LambdaRank", 80)
     shown = next(panel for panel in named(result, "dependence") if panel.table.columns[0] == "l1")
     best = max(shown.table.rows, key=lambda row: number(row[1]))
     assert 1e-4 < number(best[0]) < 1e-2  # the score is highest at 1e-3
@@ -87,9 +88,9 @@ def test_dependences_follow_the_metric(tmp_path: Path) -> None:
     assert band[half:] == [row[2] for row in shown.table.rows][::-1]
 
 
-def test_splits_are_pooled_on_one_level(tmp_path: Path) -> None:
-    low, high = trials_of(["RankSVM"], 30, seed=1, level=0.3), trials_of(["RankSVM"], 30, seed=1, level=0.7)
-    result = panels(study_data(tmp_path, [("a", low, None), ("b", high, None)], solvers=["RankSVM"]))
+def test_splits_are_pooled_on_one_level() -> None:
+    low, high = trials_of(30, ["RankSVM"], seed=1, level=0.3), trials_of(30, ["RankSVM"], seed=1, level=0.7)
+    result = panels(study_of_splits([("a", low, None), ("b", high, None)], solvers=["RankSVM"]))
     shown = named(result, "slice")[0]
     by_split = {name: numbers(row[3] for row in shown.table.rows if row[1] == name) for name in ("a", "b")}
     np.testing.assert_allclose(by_split["a"], by_split["b"], atol=1e-5)
@@ -99,12 +100,12 @@ def test_splits_are_pooled_on_one_level(tmp_path: Path) -> None:
     assert "same median" in shown.note
 
 
-def test_the_whole_search_space_says_which_choice_matters(tmp_path: Path) -> None:
+def test_the_whole_search_space_says_which_choice_matters() -> None:
     """Three solvers on levels .1 apart: too few trials for each of them, enough for all together."""
     names = ("LambdaRank", "RankSVM", "RidgeRanker")
     levels = {name: 0.3 + 0.1 * k for k, name in enumerate(names)}
-    trials = [replace(t, value=(t.value or 0.0) + levels[t.solver]) for t in trials_of(names, 27)]
-    result = panels(study_data(tmp_path, [("", trials, None)], solvers=names))
+    trials = [replace(t, value=(t.value or 0.0) + levels[t.solver]) for t in trials_of(27, names)]
+    result = panels(study_data(trials, solvers=names))
     shown = result[0]
     assert (shown.key, shown.group) == ("importance", "") and traces(shown)
     assert shown.table.rows[0][:2] == ["solver", 27]
@@ -113,38 +114,27 @@ def test_the_whole_search_space_says_which_choice_matters(tmp_path: Path) -> Non
     assert all("too few" in panel.note for panel in named(result, "importance-"))
     by_name = {str(row[0]): row[1] for row in shown.table.rows}
     assert by_name["RankSVM.C"] == 9
-    few = panels(
-        study_data(tmp_path, [("", [*trials_of(names[:1], 20), *trials_of(names[1:], 4)], None)], solvers=names)
-    )
+    few = panels(study_data([*trials_of(20, names[:1]), *trials_of(4, names[1:])], solvers=names))
     assert all(not str(row[0]).startswith(("RankSVM", "RidgeRanker")) for row in few[0].table.rows)
 
 
-def test_one_or_two_trials_are_not_drawn(tmp_path: Path) -> None:
+def test_one_or_two_trials_are_not_drawn() -> None:
     for count, drawn in ((1, False), (2, False), (3, True)):
-        result = running(tmp_path, "RankSVM", count)
+        result = running("RankSVM", count)
         assert bool(named(result, "slice")) == drawn
         assert result[0].note.startswith("1 trial of this solver has" if count == 1 else f"{count} trials of this")
         assert ("the trials view lists them" in result[0].note) != drawn
 
 
-def test_one_solver_needs_no_panel_of_the_whole_search_space(tmp_path: Path) -> None:
-    assert running(tmp_path, "RankSVM", 30)[0].key == "importance-0"
-    few = panels(study_data(tmp_path, [("", trials_of(["RankSVM"], 4), None)], solvers=["RankSVM", "RidgeRanker"]))
+def test_one_solver_needs_no_panel_of_the_whole_search_space() -> None:
+    assert running("RankSVM", 30)[0].key == "importance-0"
+    few = panels(study_data(trials_of(4, ["RankSVM"]), solvers=["RankSVM", "RidgeRanker"]))
     assert few[0].figure is None and "too few, 10 are needed" in few[0].note
 
 
-@pytest.mark.thorough
-def test_ten_thousand_trials_stay_small(tmp_path: Path) -> None:
-    result = running(tmp_path, "RankSVM", 10_000)
-    text = json.dumps([[panel.figure, list(panel.table.rows)] for panel in result])
-    assert len(text) < 2_500_000
-    assert "10000 trials." in named(result, "contour")[0].note
-    assert "trials are shown" in named(result, "slice")[0].note
-
-
-def test_a_report_in_brief_names_the_command_that_adds_the_importance(tmp_path: Path) -> None:
-    whole = study_data(tmp_path, [("", trials_of(["RankSVM", "LambdaRank"], 60), None)])
+def test_a_report_in_brief_names_the_command_that_adds_the_importance() -> None:
+    whole = study_data(trials_of(60, ["RankSVM", "LambdaRank"]))
     brief = panels(replace(whole, brief=True))
     assert [panel.key for panel in brief] == [panel.key for panel in panels(whole)]
     for panel in named(brief, "importance"):
-        assert not panel.table.rows and f"`ranktune report {whole.name}`" in panel.note
+        assert not panel.table.rows and f"`ranktune show {whole.name} --page FILE`" in panel.note

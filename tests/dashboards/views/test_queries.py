@@ -1,9 +1,6 @@
 """The queries' view: differences, counts, and the documents of the worst queries."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,16 +8,25 @@ import pytest
 from ranktune.dashboards.views.queries import MAX_OTHERS, panels
 from ranktune.tuner.selection.evidence import QueryDocuments
 from ranktune.tuner.selection.results import BASELINE
-from tests.support.study_samples import evidence_of, numbers, result_of, study_data, traces
+from tests.support.study_samples import (
+    evidence_of,
+    keyed,
+    named,
+    numbers,
+    result_of,
+    study_data,
+    study_of_splits,
+    traces,
+)
 
 LABELS = ("RankSVM", "LambdaRank", "ListNet")
 
 
-def test_differences_are_sorted_and_counts_add_up(tmp_path: Path) -> None:
+def test_differences_are_sorted_and_counts_add_up() -> None:
     evidence = evidence_of(LABELS)
-    result = panels(study_data(tmp_path, [("", (), evidence)], solvers=LABELS, result=result_of(LABELS)))
-    wins = next(panel for panel in result if panel.key == "wins")
-    differences = [panel for panel in result if panel.key.startswith("difference")]
+    result = panels(study_data(evidence=evidence, solvers=LABELS, result=result_of(LABELS)))
+    wins = keyed(result, "wins")
+    differences = named(result, "difference")
     assert [panel.group for panel in differences] == [row[0] for row in wins.table.rows] == list(LABELS[1:])
     values = evidence.values["ndcg@10"]
     for panel, row in zip(differences, wins.table.rows, strict=True):
@@ -36,23 +42,23 @@ def test_differences_are_sorted_and_counts_add_up(tmp_path: Path) -> None:
         assert f"{row[2]} queries are tied" in panel.note
 
 
-def test_the_baseline_is_compared_first(tmp_path: Path) -> None:
+def test_the_baseline_is_compared_first() -> None:
     labels = (*LABELS, BASELINE)
-    shown = panels(study_data(tmp_path, [("", (), evidence_of(labels))], solvers=LABELS, result=result_of(labels)))
+    shown = panels(study_data(evidence=evidence_of(labels), solvers=LABELS, result=result_of(labels)))
     assert [row[0] for row in shown[0].table.rows] == [BASELINE, *LABELS[1:]]
-    assert next(panel for panel in shown if panel.key == "distribution").table.columns[3] == BASELINE
+    assert keyed(shown, "distribution").table.columns[3] == BASELINE
 
 
-def test_the_leaderboard_s_comparisons_are_repeated(tmp_path: Path) -> None:
+def test_the_leaderboard_s_comparisons_are_repeated() -> None:
     result = result_of(LABELS)
     result["leaderboard"][1] |= {"difference": -0.02, "difference_interval": [-0.05, 0.01], "p_value": 0.125}
-    shown = panels(study_data(tmp_path, [("", (), evidence_of(LABELS))], solvers=LABELS, result=result))
+    shown = panels(study_data(evidence=evidence_of(LABELS), solvers=LABELS, result=result))
     assert list(shown[0].table.rows[0][4:]) == [0.02, -0.01, 0.05, 0.125]
 
 
-def test_folds_are_pooled_each_with_its_own_chosen_model(tmp_path: Path) -> None:
+def test_folds_are_pooled_each_with_its_own_chosen_model() -> None:
     a, b = evidence_of(("RankSVM", "LambdaRank"), 20, 0), evidence_of(("LambdaRank", "RankSVM"), 30, 1)
-    result = panels(study_data(tmp_path, [("Fold1", (), a), ("Fold2", (), b)], solvers=LABELS))
+    result = panels(study_of_splits([("Fold1", (), a), ("Fold2", (), b)], solvers=LABELS))
     shown = next(panel for panel in result if panel.group == "RankSVM")
     by_split = {s: numbers(row[4] for row in shown.table.rows if row[1] == s) for s in ("Fold1", "Fold2")}
     assert set(by_split["Fold1"]) == {0.0}
@@ -61,18 +67,18 @@ def test_folds_are_pooled_each_with_its_own_chosen_model(tmp_path: Path) -> None
     assert "each split" in shown.title
 
 
-def test_at_most_so_many_others_in_the_order_of_the_leaderboard(tmp_path: Path) -> None:
+def test_at_most_so_many_others_in_the_order_of_the_leaderboard() -> None:
     labels = tuple(f"model {k}" for k in range(12))
     board = (labels[0], *reversed(labels[1:]))
-    shown = panels(study_data(tmp_path, [("", (), evidence_of(labels))], result=result_of(board)))
-    groups = [panel.group for panel in shown if panel.key.startswith("difference")]
+    shown = panels(study_data(evidence=evidence_of(labels), result=result_of(board)))
+    groups = [panel.group for panel in named(shown, "difference")]
     assert groups == list(board[1 : MAX_OTHERS + 1])
 
 
-def test_the_worst_queries_come_with_documents_as_the_chosen_model_ranks_them(tmp_path: Path) -> None:
+def test_the_worst_queries_come_with_documents_as_the_chosen_model_ranks_them() -> None:
     evidence = evidence_of(LABELS)
-    shown = panels(study_data(tmp_path, [("", (), evidence)], solvers=LABELS, result=result_of(LABELS)))
-    worst = [panel for panel in shown if panel.key.startswith("worst")]
+    shown = panels(study_data(evidence=evidence, solvers=LABELS, result=result_of(LABELS)))
+    worst = named(shown, "worst")
     ndcg = dict(zip(evidence.queries, evidence.values["ndcg@10"][0], strict=True))
     expected = sorted(
         (entry.query for entry in evidence.closely if not np.isnan(ndcg[entry.query])), key=lambda q: ndcg[q]
@@ -89,29 +95,29 @@ def test_the_worst_queries_come_with_documents_as_the_chosen_model_ranks_them(tm
             assert row[3] == pytest.approx(entry.scores["RankSVM"][i], rel=1e-4)
 
 
-def test_long_queries_keep_what_is_ranked_first_and_what_is_best(tmp_path: Path) -> None:
+def test_long_queries_keep_what_is_ranked_first_and_what_is_best() -> None:
     n = 150
     scores = tuple(float(-i) for i in range(n))
     grades = tuple(2.0 if i == n - 1 else 0.0 for i in range(n))
     long = QueryDocuments("q1", tuple(f"d{i}" for i in range(n)), grades, {label: scores for label in LABELS})
     evidence = replace(evidence_of(LABELS), closely=(long,))
-    result = panels(study_data(tmp_path, [("", (), evidence)], solvers=LABELS))
-    shown = next(panel for panel in result if panel.key == "worst-0")
+    result = panels(study_data(evidence=evidence, solvers=LABELS))
+    shown = keyed(result, "worst-0")
     assert [row[0] for row in shown.table.rows] == [*range(1, 21), n]
     assert "129 others" in shown.note
 
 
-def test_the_distribution_counts_every_query_once(tmp_path: Path) -> None:
-    result = panels(study_data(tmp_path, [("", (), evidence_of(LABELS))], solvers=LABELS))
-    shown = next(panel for panel in result if panel.key == "distribution")
+def test_the_distribution_counts_every_query_once() -> None:
+    result = panels(study_data(evidence=evidence_of(LABELS), solvers=LABELS))
+    shown = keyed(result, "distribution")
     assert numbers(row[2] for row in shown.table.rows).sum() == 39
     assert traces(shown)[0]["y"] == [row[2] for row in shown.table.rows]
 
 
-def test_many_queries_are_thinned(tmp_path: Path) -> None:
+def test_many_queries_are_thinned() -> None:
     evidence = evidence_of(LABELS[:2], 6_000)
-    result = panels(study_data(tmp_path, [("", (), evidence)], solvers=LABELS, result=result_of(LABELS)))
-    shown = next(panel for panel in result if panel.key == "difference-0")
+    result = panels(study_data(evidence=evidence, solvers=LABELS, result=result_of(LABELS)))
+    shown = keyed(result, "difference-0")
     assert len(shown.table.rows) <= 2500
     places = [x for trace in traces(shown) for x in trace["x"]]
     assert max(places) == pytest.approx(5_999, rel=1e-3)

@@ -1,7 +1,5 @@
 """The registry of views and the views of the frame: overview, progress, trials, compare."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from itertools import combinations
@@ -12,49 +10,64 @@ import numpy as np
 import pytest
 
 from ranktune.dashboards.analysis import tuning_value
-from ranktune.dashboards.figures.panels import panels_json, to_json
+from ranktune.dashboards.figures.panels import Panel, panels_json, to_json
 from ranktune.dashboards.figures.plotly import plain
-from ranktune.dashboards.records.study import StudyData, duration
+from ranktune.dashboards.records.study import StudyData, duration, open_study
 from ranktune.dashboards.views import compare as view_compare
 from ranktune.dashboards.views.overview import sentences
 from ranktune.dashboards.views.progress import seconds_a_trial
 from ranktune.dashboards.views.registry import VIEWS, build, view_json
 from ranktune.solvers.core.errors import StudyError, guarded, unguarded
+from ranktune.solvers.models.linear import LinearModel
 from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF
+from tests.support.finished import Finished
 from tests.support.page_studies import concluded, hostile_data
-from tests.support.study_samples import HOSTILE, conditions, evidence_of, study_data, traces, trial, trials_of
+from tests.support.study_samples import (
+    HOSTILE,
+    conditions,
+    evidence_of,
+    keyed,
+    named,
+    numbers,
+    study_data,
+    study_of_splits,
+    traces,
+    trial,
+    trials_of,
+)
 
 FRAME = ("overview", "progress", "trials")
 LABELS = ("LambdaRank", "RankSVM")
+CONDITIONS = conditions()
 
 
 def states(folder: Path) -> dict[str, StudyData]:
-    studies = conditions(folder)
-    trials = trials_of(LABELS, 12)
-    studies["finished"] = study_data(
-        folder, [("", trials, evidence_of(LABELS))], solvers=LABELS, result=concluded("sample")
-    )
+    studies = dict(CONDITIONS)
+    trials = trials_of(12)
+    studies["finished"] = study_data(trials, evidence_of(), result=concluded("sample"))
     folds = [(f"Fold{k}", trials, None) for k in (1, 2)]
-    studies["folds"] = study_data(folder, folds, solvers=LABELS, result=concluded("s", LABELS, ("Fold1", "Fold2")))
+    studies["folds"] = study_of_splits(folds, result=concluded("s", LABELS, ("Fold1", "Fold2")))
     studies["hostile"] = hostile_data(folder / "hostile")
-    studies["by time"] = study_data(folder, [("", trials, None)], solvers=LABELS, timeout=60.0)
+    studies["by time"] = study_data(trials, timeout=60.0)
     return studies
 
 
-@pytest.fixture(scope="module")
-def in_state(tmp_path_factory: pytest.TempPathFactory) -> dict[str, StudyData]:
-    return conditions(tmp_path_factory.mktemp("states"))
-
-
-@pytest.mark.parametrize("state", list(conditions(Path("nowhere"))))
-@pytest.mark.parametrize("key", [key for key in VIEWS if key not in FRAME])
-def test_every_view_of_a_study_in_every_state_is_whole(key: str, state: str, in_state: dict[str, StudyData]) -> None:
-    result = build(key, in_state[state])
-    json.dumps([panel.figure for panel in result], allow_nan=False)
-    json.dumps([list(panel.table.rows) for panel in result], allow_nan=False)
+def whole(key: str, data: StudyData) -> list[Panel]:
+    """Build a view and check its panels."""
+    result = build(key, data)
+    json.dumps(panels_json(result), allow_nan=False)
     assert len({panel.key for panel in result}) == len(result)
-    assert all(panel.figure is not None or panel.note for panel in result)
     assert all(len(row) == len(panel.table.columns) for panel in result for row in panel.table.rows)
+    for panel in result:
+        assert panel.title and (panel.figure is not None or panel.note or key in FRAME), panel.key
+    return result
+
+
+@pytest.mark.parametrize("state", CONDITIONS)
+@pytest.mark.parametrize("key", [key for key in VIEWS if key not in FRAME])
+def test_every_view_of_a_study_in_every_state_is_whole(key: str, state: str) -> None:
+    result = whole(key, CONDITIONS[state])
     if key == "parameters":
         assert {panel.group for panel in result} == {"", "LambdaRank", "RankSVM"}
 
@@ -62,27 +75,37 @@ def test_every_view_of_a_study_in_every_state_is_whole(key: str, state: str, in_
 @pytest.mark.parametrize("key", FRAME)
 def test_a_study_in_any_state_has_panels_that_say_something(key: str, tmp_path: Path) -> None:
     for name, data in states(tmp_path).items():
-        panels = build(key, data)
-        assert len({panel.key for panel in panels}) == len(panels), name
-        for panel in panels:
-            assert panel.title and (panel.table.rows or panel.note), (name, panel.key)
-            assert panel.figure is None or panel.table.rows, (name, panel.key)
-            assert all(len(row) == len(panel.table.columns) for row in panel.table.rows), (name, panel.key)
+        for panel in whole(key, data):
+            assert panel.table.rows or (panel.note and panel.figure is None), (name, panel.key)
             for axis in ("xaxis", "yaxis"):
                 assert panel.figure is None or panel.figure["layout"][axis], (name, panel.key)
-        json.dumps(panels_json(panels), allow_nan=False)
 
 
-def hostile_choices(folder: Path) -> StudyData:
+@pytest.mark.parametrize("key", ["solvers", "parameters", "queries", "trade-offs", "weights", "optimiser"])
+def test_a_study_that_has_run_is_drawn_with_its_scores_and_models(key: str, finished: Finished) -> None:
+    data = open_study(finished.shared("blend") / "blend")
+    panels = whole(key, data)
+    assert any(panel.figure is not None for panel in panels) and data.result is not None
+    if key == "queries":
+        chosen = numbers(row[2] for row in keyed(panels, "difference-0").table.rows)
+        assert chosen.mean() == pytest.approx(data.result["leaderboard"][0]["test"], abs=1e-5)
+    model = data.splits[0].model("RidgeRanker")
+    if key == "weights" and isinstance(model, LinearModel):
+        shown = {panel.group: panel for panel in named(panels, "weights")}["RidgeRanker"].table.rows
+        assert len(shown) == model.nonzeros
+        assert numbers([shown[0][1]])[0] == pytest.approx(max(model.weights, key=abs), rel=1e-5)
+
+
+def hostile_choices(_: Path) -> StudyData:
     """A study whose choices, solvers, parameters and split have hostile names."""
     params: dict[str, Any] = {"C": 1.0, "weight": "ndcg", "optimizer": "fobos", "pairs": "all"}
     trials = [
-        trial(k, solver, {"loss": name, **params}, 0.5 + 0.01 * k)
+        trial(k, solver, {"loss": name, **params}, 0.5 + 0.01 * k, path_parameter="C", path=((1.0, 0.5), (2.0, 0.4)))
         for solver in ("RankSVM", "ElasticRank")
         for k, name in enumerate(HOSTILE)
     ]
     trials += [trial(99, HOSTILE[0], {HOSTILE[1]: 3.0, "l1": 0.1}, 0.5)]
-    return study_data(folder, [(HOSTILE[0], trials, None)], solvers=["RankSVM", "ElasticRank"])
+    return study_of_splits([(HOSTILE[0], trials, None)], solvers=["RankSVM", "ElasticRank"])
 
 
 @pytest.mark.parametrize("make", [hostile_data, hostile_choices])
@@ -101,7 +124,7 @@ def test_every_view_is_there_in_order() -> None:
         "trials", "drift",
     ]  # fmt: skip
     with pytest.raises(StudyError, match="no view 'overveiw'"):
-        build("overveiw", study_data(Path("nowhere"), []))
+        build("overveiw", study_of_splits([]))
 
 
 def test_json_has_no_nan() -> None:
@@ -111,7 +134,7 @@ def test_json_has_no_nan() -> None:
         to_json(object())
 
 
-def test_the_conclusion_says_what_the_result_says(tmp_path: Path) -> None:
+def test_the_conclusion_says_what_the_result_says() -> None:
     result = concluded("sample")
     text = sentences(result)
     assert "LambdaRank was chosen by validation among 20 trials" in text
@@ -125,7 +148,7 @@ def test_the_conclusion_says_what_the_result_says(tmp_path: Path) -> None:
 
 def test_the_leaderboard_has_the_numbers_of_the_result(tmp_path: Path) -> None:
     result = concluded("sample")
-    panel = next(p for p in build("overview", states(tmp_path)["finished"]) if p.key == "leaderboard")
+    panel = keyed(build("overview", states(tmp_path)["finished"]), "leaderboard")
     for r, row in zip(result["leaderboard"], panel.table.rows, strict=True):
         named = dict(zip(panel.table.columns, row, strict=True))
         assert (named["model"], named["validation"], named["test"]) == (r["solver"], r["vali"], r["test"])
@@ -142,21 +165,21 @@ def test_expected_best_is_the_mean_over_all_choices() -> None:
         assert tuning_value.expected_best(values, count) == pytest.approx(mean)
 
 
-def test_random_search_begins_with_the_defaults_and_ends_with_the_data(tmp_path: Path) -> None:
+def test_random_search_begins_with_the_defaults_and_ends_with_the_data() -> None:
     trials = [trial(k, "RankSVM", {}, value) for k, value in enumerate((0.5, 0.6, 0.4, 0.7, None, 0.3))]
-    split = study_data(tmp_path, [("", trials, None)]).splits[0]
+    split = study_data(trials).splits[0]
     result = tuning_value.random_search(split, 2, "random")
     assert np.isnan(result[0]) and result[1] == 0.6  # the better default
     assert result[2] == pytest.approx(np.mean([0.6, 0.7, 0.6]))  # a blind draw never loses what was there
     assert result[4] == pytest.approx(0.7) and len(result) == 5
     later = [trial(k, "RankSVM", {}, 0.5 + k / 100) for k in range(40)]
-    blind = tuning_value.random_search(study_data(tmp_path, [("", later, None)]).splits[0], 2, "thompson")
+    blind = tuning_value.random_search(study_data(later).splits[0], 2, "thompson")
     assert len(blind) == POLICY.search.startup  # what the optimiser chose is no random search
 
 
-def test_best_so_far_stops_at_the_first_trial_that_is_missing(tmp_path: Path) -> None:
+def test_best_so_far_stops_at_the_first_trial_that_is_missing() -> None:
     trials = [trial(k, "RankSVM", {}, value) for k, value in ((0, None), (1, 0.2), (2, 0.1), (4, 0.9))]
-    result = tuning_value.best_by_number(study_data(tmp_path, [("", trials, None)]).splits[0])
+    result = tuning_value.best_by_number(study_data(trials).splits[0])
     np.testing.assert_array_equal(result, [np.nan, 0.2, 0.2])
 
 
@@ -180,28 +203,43 @@ def test_states_and_progress(tmp_path: Path) -> None:
     assert "The study takes 60 s" in note
 
 
-def test_lanes_mark_failures_and_restarts(tmp_path: Path) -> None:
+def test_lanes_mark_failures_and_restarts() -> None:
     trials = [trial(0, "RankSVM", {}, 0.5), trial(1, "RankSVM", {}, None), trial(2, "RankSVM", {}, 0.4, restarts=1)]
-    panels = build("progress", study_data(tmp_path, [("", trials, None)]))
-    (lanes,) = [panel for panel in panels if panel.key == "workers"]
+    panels = build("progress", study_data(trials))
+    lanes = keyed(panels, "workers")
     marked = {trace["name"]: trace["x"] for trace in traces(lanes) if trace["type"] == "scatter"}
     assert marked == {"failed": [1.5], "restarted": [2.5]}
     assert lanes.table.rows[0][1:4] == [3, 1, 1]
 
 
-def test_ten_thousand_trials_are_drawn_in_few_points(tmp_path: Path) -> None:
+def test_ten_thousand_trials_are_drawn_in_few_points() -> None:
     generator = np.random.default_rng(0)
     values = generator.normal(size=10_000)
     trials = [trial(k, "RankSVM", {}, float(value), worker=str(k % 4)) for k, value in enumerate(values)]
-    data = study_data(tmp_path, [("", trials, None)])
+    data = study_data(trials)
     for key in ("overview", "progress"):
         for panel in build(key, data):
             for trace in panel.figure["data"] if panel.figure else []:
                 assert len(trace["x"]) <= 2600
-    (history,) = [panel for panel in build("progress", data) if panel.key == "history"]
+    history = keyed(build("progress", data), "history")
     assert max(traces(history)[0]["y"]) == to_json(max(values))  # the best is never thinned away
     assert traces(history)[1]["y"][-1] == to_json(max(values))
     assert len(view_json("trials", data)["panels"][0]["table"]["rows"]) == 10_000
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("key", "most", "said"),
+    [
+        ("parameters", 2_000_000, "trials are shown"),
+        ("trade-offs", 600_000, "of 10000 trials are shown"),
+        ("optimiser", 300_000, f"fitted to {MAX_TRIALS_IN_BELIEF} of 10000 trials"),
+    ],
+)
+def test_pages_of_ten_thousand_trials_stay_small(key: str, most: int, said: str) -> None:
+    panels = build(key, study_data(trials_of(10_000, ["RankSVM"]), solvers=["RankSVM"]))
+    assert len(json.dumps([panel.figure for panel in panels])) < most
+    assert any(said in panel.note for panel in panels)
 
 
 def test_a_spreadsheet_reads_every_cell_as_it_is_written() -> None:
@@ -218,8 +256,8 @@ def test_plain_names() -> None:
 
 
 def test_two_studies_compared(tmp_path: Path) -> None:
-    a = study_data(tmp_path / "a", [("", trials_of(LABELS, 12), None)], solvers=LABELS, result=concluded("a"))
-    b = study_data(tmp_path / "b", [("", trials_of(LABELS, 8, seed=1), None)], solvers=LABELS, seed=7)
+    a = study_data(trials_of(12), folder=tmp_path / "a", result=concluded("a"))
+    b = study_data(trials_of(8, seed=1), folder=tmp_path / "b", seed=7)
     panels = {panel.key: panel for panel in view_compare.panels(a, b)}
     assert [row for row in panels["settings"].table.rows] == [["seed", 0, 7]]
     assert len(traces(panels["race"])) == 2
@@ -227,6 +265,6 @@ def test_two_studies_compared(tmp_path: Path) -> None:
     assert panels["leaderboard-1"].table.rows and panels["leaderboard-2"].note == "The study is not finished."
     same = {panel.key: panel for panel in view_compare.panels(a, a)}
     assert same["settings"].note == "Every setting is the same."
-    other = study_data(tmp_path / "c", [("", trials_of(LABELS, 8), None)], solvers=LABELS, metric="map")
-    (race,) = [panel for panel in view_compare.panels(a, other) if panel.key == "race"]
+    other = study_data(trials_of(8), folder=tmp_path / "c", metric="map")
+    race = keyed(view_compare.panels(a, other), "race")
     assert race.figure is None and "different metrics" in race.note

@@ -1,22 +1,29 @@
 """The solvers' view: distributions of trials and pairwise verdicts."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from ranktune.dashboards.views.solvers import panels
 from ranktune.tuner.statistics.comparisons import holm
-from tests.support.study_samples import evidence_of, figure_of, number, numbers, study_data, traces, trial, trials_of
+from tests.support.study_samples import (
+    evidence_of,
+    figure_of,
+    keyed,
+    number,
+    numbers,
+    study_data,
+    study_of_splits,
+    traces,
+    trial,
+    trials_of,
+)
 
 LABELS = ("LambdaRank", "RankSVM")
 
 
-def test_numbers_are_those_of_the_trials(tmp_path: Path) -> None:
-    trials = trials_of(LABELS, 41, failing=6)
-    shown = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS))[0]
+def test_numbers_are_those_of_the_trials() -> None:
+    trials = trials_of(41, failing=6)
+    shown = panels(study_data(trials))[0]
     assert len(shown.table.rows) == 2
     for name, n, failed, median, low, high, best, place, default, seconds, _ in shown.table.rows:
         of_solver = [t for t in trials if t.solver == name]
@@ -29,8 +36,8 @@ def test_numbers_are_those_of_the_trials(tmp_path: Path) -> None:
         assert seconds == pytest.approx(sum(t.seconds for t in of_solver), rel=1e-5)
 
 
-def test_boxes_and_points_say_what_the_table_says(tmp_path: Path) -> None:
-    shown = panels(study_data(tmp_path, [("", trials_of(LABELS, 40), None)], solvers=LABELS))[0]
+def test_boxes_and_points_say_what_the_table_says() -> None:
+    shown = panels(study_data(trials_of(40)))[0]
     boxes = [trace for trace in traces(shown) if trace["type"] == "box"]
     drawn = [[box["name"], box["median"][0], box["q1"][0], box["q3"][0]] for box in boxes]
     assert drawn == [[row[0], *row[3:6]] for row in shown.table.rows]
@@ -40,26 +47,26 @@ def test_boxes_and_points_say_what_the_table_says(tmp_path: Path) -> None:
     assert best["x"] == [row[6] for row in shown.table.rows]
 
 
-def test_the_defaults_are_marked(tmp_path: Path) -> None:
-    data = study_data(tmp_path, [("", (), None)], solvers=LABELS)
+def test_the_defaults_are_marked() -> None:
+    data = study_data()
     space = data.study.union_space()
     default_trial = trial(0, "RankSVM", dict(map(space.split, space.defaults()))["RankSVM"], 0.25)
-    data = study_data(tmp_path, [("", [default_trial, *trials_of(LABELS, 9)[1:]], None)], solvers=LABELS)
+    data = study_data([default_trial, *trials_of(9)[1:]])
     shown = panels(data)[0]
     assert {row[0]: row[8] for row in shown.table.rows} == {"RankSVM": 0.25, "LambdaRank": None}
     assert next(trace for trace in traces(shown) if trace["name"] == "defaults")["x"] == [0.25]
 
 
-def test_a_far_tail_is_outside_and_noted(tmp_path: Path) -> None:
+def test_a_far_tail_is_outside_and_noted() -> None:
     trials = [trial(k, "RankSVM", {}, value) for k, value in enumerate([0.7, 0.71, 0.72, 0.715, 0.1])]
-    shown = panels(study_data(tmp_path, [("", trials, None)], solvers=["RankSVM"]))[0]
+    shown = panels(study_data(trials, solvers=["RankSVM"]))[0]
     low, high = figure_of(shown)["layout"]["xaxis"]["range"]
     assert 0.1 < low < 0.7
     assert high > 0.72
     assert "One value lies far below" in shown.note
 
 
-def test_learning_curves_are_those_of_the_best_trials(tmp_path: Path) -> None:
+def test_learning_curves_are_those_of_the_best_trials() -> None:
     curve = ((4.5, 0.2), (14.5, 0.4), (24.5, 0.6))
     trials = [
         trial(0, "RankSVM", {}, 0.9),
@@ -67,8 +74,8 @@ def test_learning_curves_are_those_of_the_best_trials(tmp_path: Path) -> None:
         trial(2, "LambdaRank", {}, 0.3, learning_curve=((4.5, 0.0),)),
         trial(3, "LambdaRank", {}, 0.5, learning_curve=curve, stopped="order 2 of 5"),
     ]
-    result = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS))
-    (shown,) = (panel for panel in result if panel.key == "learning-0")
+    result = panels(study_data(trials))
+    shown = keyed(result, "learning-0")
     expected = [["LambdaRank", 1, n, v, mean] for (n, v), mean in zip(curve, (0.2, 0.3, 0.4), strict=True)]
     assert [list(row) for row in shown.table.rows] == [pytest.approx(row) for row in expected]
     (line,) = traces(shown)
@@ -76,15 +83,15 @@ def test_learning_curves_are_those_of_the_best_trials(tmp_path: Path) -> None:
     assert line["y"] == pytest.approx([0.2, 0.3, 0.4])
 
 
-def test_trials_without_learning_curves_have_no_panel_of_them(tmp_path: Path) -> None:
-    shown = panels(study_data(tmp_path, [("", trials_of(LABELS, 8), None)], solvers=LABELS))
+def test_trials_without_learning_curves_have_no_panel_of_them() -> None:
+    shown = panels(study_data(trials_of(8)))
     assert [panel.key for panel in shown] == ["trials-0", "verdicts"]
 
 
-def test_verdicts_are_of_every_pair_and_counts_add_up(tmp_path: Path) -> None:
+def test_verdicts_are_of_every_pair_and_counts_add_up() -> None:
     labels = ("LambdaRank", "RankSVM", "ListNet", "ElasticRank")
     first, second = evidence_of(labels, 40, 0), evidence_of(tuple(reversed(labels)), 30, 1)
-    data = study_data(tmp_path, [("Fold1", (), first), ("Fold2", (), second)], solvers=labels)
+    data = study_of_splits([("Fold1", (), first), ("Fold2", (), second)], solvers=labels)
     shown = panels(data)[-1]
     rows = [list(row) for row in shown.table.rows]
     assert len(rows) == 6
@@ -107,9 +114,9 @@ def test_verdicts_are_of_every_pair_and_counts_add_up(tmp_path: Path) -> None:
         assert z[names.index(a), names.index(b)] == pytest.approx(difference)
 
 
-def test_ten_thousand_trials_are_thinned_with_their_best_kept(tmp_path: Path) -> None:
-    trials = trials_of(LABELS, 10_000)
-    shown = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS))[0]
+def test_ten_thousand_trials_are_thinned_with_their_best_kept() -> None:
+    trials = trials_of(10_000)
+    shown = panels(study_data(trials))[0]
     points = [trace for trace in traces(shown) if trace["name"] in LABELS and trace["type"] == "scatter"]
     assert all(len(trace["x"]) <= 2000 for trace in points)
     best = max(t.value for t in trials if t.value is not None)

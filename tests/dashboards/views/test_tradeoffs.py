@@ -1,35 +1,40 @@
 """The trade-offs' view: fronts, knees, the leaderboard's rows, and the best within limits."""
 
-from __future__ import annotations
-
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from ranktune.dashboards.views.tradeoffs import panels
 from ranktune.tuner.statistics.pareto import COSTS, Option, front, knee
-from tests.support.study_samples import figure_of, result_of, study_data, traces, trial, trials_of
+from tests.support.study_samples import (
+    figure_of,
+    keyed,
+    result_of,
+    study_data,
+    study_of_splits,
+    traces,
+    trial,
+    trials_of,
+)
 
 LABELS = ("LambdaRank", "RankSVM")
 
 
-def test_the_cost_of_features_is_shown_where_the_study_gives_costs(tmp_path: Path) -> None:
-    trials = [replace(trial, cost=2.0 * (trial.nonzeros or 1.0)) for trial in trials_of(LABELS, 20)]
-    shown = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS))[0]
+def test_the_cost_of_features_is_shown_where_the_study_gives_costs() -> None:
+    trials = [replace(trial, cost=2.0 * (trial.nonzeros or 1.0)) for trial in trials_of(20)]
+    shown = panels(study_data(trials))[0]
     assert (shown.key, shown.title.rpartition(" by ")[2]) == ("cost-0", "cost of features")
-    plain = panels(study_data(tmp_path, [("", trials_of(LABELS, 20), None)], solvers=LABELS))
+    plain = panels(study_data(trials_of(20)))
     assert "cost-0" not in [panel.key for panel in plain]
-    features = next(panel for panel in plain if panel.key == "nonzeros-0")
+    features = keyed(plain, "nonzeros-0")
     assert [row[3] for row in shown.table.rows] == [2.0 * float(row[3] or 0) for row in features.table.rows]
 
 
 @pytest.mark.parametrize("cost", [cost for cost in COSTS if cost != "cost"])
-def test_fronts_knees_and_rings_are_those_of_the_trials(cost: str, tmp_path: Path) -> None:
-    trials = trials_of(LABELS, 60, failing=7)
-    result = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS, result=result_of(LABELS)))
-    shown = next(panel for panel in result if panel.key == f"{cost}-0")
+def test_fronts_knees_and_rings_are_those_of_the_trials(cost: str) -> None:
+    trials = trials_of(60, failing=7)
+    result = panels(study_data(trials, result=result_of()))
+    shown = keyed(result, f"{cost}-0")
     options = [
         Option(str(t.number), t.value, t.nonzeros, t.bytes, t.microseconds, t.seconds)
         for t in trials
@@ -50,9 +55,9 @@ def test_fronts_knees_and_rings_are_those_of_the_trials(cost: str, tmp_path: Pat
     assert sum(len(drawn[name]["x"]) for name in LABELS) == len(options)
 
 
-def test_the_best_within_limits_never_falls_as_they_grow(tmp_path: Path) -> None:
-    trials = trials_of(LABELS, 60)
-    shown = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS))[-1]
+def test_the_best_within_limits_never_falls_as_they_grow() -> None:
+    trials = trials_of(60)
+    shown = panels(study_data(trials))[-1]
     values = [float(row[4]) for row in shown.table.rows]
     assert values == sorted(values)
     assert values[-1] == pytest.approx(max(t.value or 0.0 for t in trials), rel=1e-5)
@@ -63,39 +68,32 @@ def test_the_best_within_limits_never_falls_as_they_grow(tmp_path: Path) -> None
     assert traces(shown)[0]["y"] == values
 
 
-def test_a_limit_that_nothing_keeps_is_a_dash(tmp_path: Path) -> None:
+def test_a_limit_that_nothing_keeps_is_a_dash() -> None:
     trials = [trial(0, "RankSVM", {}, 0.5, nonzeros=7.0), trial(1, "RankSVM", {}, 0.6, nonzeros=None)]
-    shown = panels(study_data(tmp_path, [("", trials, None)], solvers=["RankSVM"]))[-1]
+    shown = panels(study_data(trials, solvers=["RankSVM"]))[-1]
     assert [row[4] for row in shown.table.rows] == [None, None, None, 0.5, 0.5, 0.5, 0.6]
     assert shown.table.rows[-1][1] is None
 
 
-def test_unknown_costs_are_reported(tmp_path: Path) -> None:
+def test_unknown_costs_are_reported() -> None:
     trials = [trial(0, "RankSVM", {}, 0.5, bytes=None)]
-    result = panels(study_data(tmp_path, [("", trials, None)], solvers=["RankSVM"]))
-    shown = next(panel for panel in result if panel.key == "bytes-0")
+    result = panels(study_data(trials, solvers=["RankSVM"]))
+    shown = keyed(result, "bytes-0")
     assert shown.figure is None
     assert "has this cost" in shown.note
 
 
-def test_each_split_has_a_leaderboard(tmp_path: Path) -> None:
-    splits = [(name, trials_of(LABELS, 20, seed=k), None) for k, name in enumerate(("Fold1", "Fold2"))]
-    result = result_of(LABELS) | {"folds": [{"name": "Fold2", "leaderboard": result_of(LABELS, 0.8)["leaderboard"]}]}
-    shown = panels(study_data(tmp_path, splits, solvers=LABELS, result=result))
+def test_each_split_has_a_leaderboard() -> None:
+    splits = [(name, trials_of(20, seed=k), None) for k, name in enumerate(("Fold1", "Fold2"))]
+    result = result_of() | {"folds": [{"name": "Fold2", "leaderboard": result_of(LABELS, 0.8)["leaderboard"]}]}
+    shown = panels(study_of_splits(splits, result=result))
     by_key = {panel.key: panel for panel in shown}
     assert {panel.group for panel in shown} == {"Fold1", "Fold2"}
     assert not [row for row in by_key["bytes-0"].table.rows if row[0] == "leaderboard"]
     assert [row[4] for row in by_key["bytes-1"].table.rows if row[0] == "leaderboard"] == [0.8, 0.79]
 
 
-def test_a_cost_of_zero_keeps_the_axis_linear(tmp_path: Path) -> None:
+def test_a_cost_of_zero_keeps_the_axis_linear() -> None:
     trials = [trial(k, "RankSVM", {}, 0.5 + 0.1 * k, nonzeros=float(k)) for k in range(3)]
-    shown = panels(study_data(tmp_path, [("", trials, None)], solvers=["RankSVM"]))[0]
+    shown = panels(study_data(trials, solvers=["RankSVM"]))[0]
     assert figure_of(shown)["layout"]["xaxis"].get("type") != "log"
-
-
-@pytest.mark.thorough
-def test_ten_thousand_trials_are_thinned(tmp_path: Path) -> None:
-    shown = panels(study_data(tmp_path, [("", trials_of(LABELS, 10_000), None)], solvers=LABELS))
-    assert len(json.dumps([panel.figure for panel in shown])) < 600_000
-    assert "of 10000 trials are shown" in shown[0].note

@@ -1,7 +1,5 @@
 """Every view in a real browser: it draws, makes no request elsewhere, runs no name, and fits the screen."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -20,7 +18,7 @@ from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views.registry import VIEWS
 from ranktune.dashboards.web.report import report_html
 from tests.support.finished import Finished
-from tests.support.page_studies import LINE, SOLVERS, append, concluded, declare, finish, hostile_data
+from tests.support.page_studies import LINE, append, concluded, declare, finish, hostile_data
 from tests.support.study_samples import evidence_of, study_data, trial, trials_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -121,15 +119,13 @@ def tab(browser: Any, origin: str, width: int = 1280, theme: str = "light") -> T
 def reports(tmp_path_factory: pytest.TempPathFactory, finished: Finished) -> dict[str, str]:
     """Reports on the file system: of a finished study, a really tuned one, one with hostile names, little ones."""
     folder = tmp_path_factory.mktemp("reports")
-    trials = trials_of(SOLVERS, 24, failing=7)
+    trials = trials_of(24, failing=7)
     studies = {
-        "finished": study_data(
-            folder / "sample", [("", trials, evidence_of(SOLVERS))], solvers=SOLVERS, result=concluded("sample")
-        ),
+        "finished": study_data(trials, evidence_of(), folder=folder / "sample", result=concluded("sample")),
         "hostile": hostile_data(folder / "hostile"),
-        "failures": study_data(folder, [("", [trial(k, "RankSVM", {}, None) for k in range(3)], None)]),
-        "nothing": study_data(folder, [("", (), None)]),
-        "one": study_data(folder, [("", trials[:1], None)], solvers=SOLVERS),
+        "failures": study_data([trial(k, "RankSVM", {}, None) for k in range(3)], folder=folder),
+        "nothing": study_data(folder=folder),
+        "one": study_data(trials[:1], folder=folder),
     }
     studies["real"] = open_study(finished.shared("split") / "split")
     results = {}
@@ -313,11 +309,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
     home = tmp_path_factory.mktemp("home")
     for name in ("done", "going", LINE[0], "חיפוש \"a\" 'b' &amp;"):
         declare(home, name)
-        append(home, name, trials_of(SOLVERS, 6))
+        append(home, name, trials_of(6))
     finish(home, "done")
     declare(home, "empty")
     with subprocess.Popen(
-        [sys.executable, "-m", "ranktune", "dashboard", "--home", str(home), "--port", "0"],
+        [sys.executable, "-m", "ranktune", "show", "--live", "--home", str(home), "--port", "0"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None and process.stderr is not None
@@ -407,7 +403,7 @@ def test_a_new_trial_is_shown_within_two_seconds(browser: Any, served: tuple[str
     rows = opened.page.locator("[data-testid=table-trials] tbody tr")
     assert rows.count() == 6
     opened.page.wait_for_timeout(1500)  # the events are listened to
-    append(home, "going", trials_of(SOLVERS, 7)[6:])
+    append(home, "going", trials_of(7)[6:])
     ended = time.monotonic()
     rows.nth(6).wait_for(timeout=10_000)
     assert time.monotonic() - ended < 2.0

@@ -1,7 +1,5 @@
 """Clients that do not send, do not read, or are pages of other sites, cost the others nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading
@@ -14,16 +12,13 @@ from typing import Any
 import pytest
 import uvicorn
 from starlette.exceptions import HTTPException
-from typer.testing import CliRunner
 
-from ranktune.command_line import pages
-from ranktune.command_line.app import app
-from ranktune.command_line.pages import Serving, given_token
 from ranktune.dashboards.web import connections
 from ranktune.dashboards.web.connections import PART, PatientProtocol, in_parts
 from ranktune.dashboards.web.server import MAX_LISTENERS, Site, make_app
 from ranktune.solvers.core.errors import ParameterError
 from tests.dashboards.web.test_server import asked
+from tests.support.commands import called
 from tests.support.page_studies import declare
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -167,20 +162,15 @@ def test_pages_of_other_sites_may_not_read(tmp_path: Path) -> None:
         assert asked(guarded, path, headers=headers).status_code == status, (path, headers)
 
 
-def test_the_token_may_come_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "token").write_text("abc\n")
-    (tmp_path / "empty").write_text("\n")
-    seen: list[Serving] = []
-    monkeypatch.setattr(pages, "serve", lambda wanted, on_ready: seen.append(wanted))
-    runner = CliRunner()
-    assert runner.invoke(app, ["dashboard", "--token-file", str(tmp_path / "token")]).exit_code == 0
-    assert runner.invoke(app, ["dashboard"], env={"RANKTUNE_TOKEN": "def"}).exit_code == 0
-    assert runner.invoke(app, ["dashboard"]).exit_code == 0
-    assert [call.token for call in seen] == ["abc", "def", None]
-    for token, file, reason in (
-        ("x", tmp_path / "token", "both"),
-        (None, tmp_path / "empty", "holds no token"),
-        (None, tmp_path / "absent", "cannot read the token"),
-    ):
-        with pytest.raises(ParameterError, match=reason):
-            given_token(token, file)
+def test_the_token_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str | None] = []
+
+    def make(home: Path, **given: Any) -> None:
+        seen.append(given["token"])
+        raise ParameterError("enough")
+
+    monkeypatch.setattr("ranktune.dashboards.web.server.make_app", make)
+    for host in ("127.0.0.1", "0.0.0.0"):
+        for token in ("abc", ""):
+            called("show", "--live", "--host", host, env={"RANKTUNE_TOKEN": token})
+    assert seen[:3] == ["abc", None, "abc"] and len(seen[3] or "") > 20

@@ -1,7 +1,5 @@
 """The report of a click log has the numbers of its judgments, and nothing from elsewhere."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The page as text: whatever the data holds stays data."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

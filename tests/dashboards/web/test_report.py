@@ -1,7 +1,5 @@
 """The report: one file, small, the numbers of the study, nothing from elsewhere."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re
@@ -18,8 +16,8 @@ from ranktune.dashboards.views.registry import VIEWS
 from ranktune.dashboards.web.report import report_html, write_report
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from tests.dashboards.web.test_page import Elements
-from tests.support.page_studies import SOLVERS, append, concluded, declare, finish, hostile_data
-from tests.support.study_samples import evidence_of, study_data, trials_of
+from tests.support.page_studies import append, concluded, declare, finish, hostile_data
+from tests.support.study_samples import PAIR, evidence_of, study_data, trials_of
 
 
 def payload_of(text: str) -> dict[str, Any]:
@@ -27,10 +25,10 @@ def payload_of(text: str) -> dict[str, Any]:
     return result
 
 
-def test_five_hundred_trials_are_far_under_two_megabytes(tmp_path: Path) -> None:
-    solvers = (*SOLVERS, "LambdaMART", "ListNet", "PAMIR", "RankBoost")
-    trials, result = trials_of(solvers, 500), concluded("big", solvers)
-    data = study_data(tmp_path, [("", trials, evidence_of(solvers, 1000))], solvers=solvers, trials=500, result=result)
+def test_five_hundred_trials_are_far_under_two_megabytes() -> None:
+    solvers = (*PAIR, "LambdaMART", "ListNet", "PAMIR", "RankBoost")
+    trials, result = trials_of(500, solvers), concluded("big", solvers)
+    data = study_data(trials, evidence_of(solvers, 1000), solvers=solvers, trials=500, result=result)
     text = report_html(data)
     assert len(text.encode()) < 1_200_000
     payload = payload_of(text)
@@ -52,17 +50,17 @@ def test_nothing_is_fetched_from_anywhere(tmp_path: Path) -> None:
 
 def test_the_command_writes_the_result(tmp_path: Path) -> None:
     declare(tmp_path, "s")
-    append(tmp_path, "s", trials_of(SOLVERS, 4))
+    append(tmp_path, "s", trials_of(4))
     result = finish(tmp_path, "s")
     done = subprocess.run(
-        [sys.executable, "-m", "ranktune", "report", "s", "--home", str(tmp_path), "-o", str(tmp_path / "out.html")],
+        [sys.executable, "-m", "ranktune", "show", "s", "--home", str(tmp_path), "--page", str(tmp_path / "out.html")],
         capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip() == str(tmp_path / "out.html")
     payload = payload_of((tmp_path / "out.html").read_text())
     trials = next(view for view in payload["views"] if view["key"] == "trials")["panels"][0]["table"]
-    assert set(trials["columns"]) > {name for trial in trials_of(SOLVERS, 4) for name in trial.params}
+    assert set(trials["columns"]) > {name for trial in trials_of(4) for name in trial.params}
     assert payload["study"]["state"] == "finished"
     panels = {panel["key"]: panel for panel in payload["views"][0]["panels"]}
     shown = panels["leaderboard"]["table"]
@@ -72,7 +70,7 @@ def test_the_command_writes_the_result(tmp_path: Path) -> None:
     conclusion = dict(panels["conclusion"]["table"]["rows"])
     assert conclusion["test ndcg@10"] == result["test_metrics"]["ndcg@10"]
     values = [row[trials["columns"].index("ndcg@10")] for row in trials["rows"]]
-    assert values == pytest.approx([t.value for t in trials_of(SOLVERS, 4)], rel=1e-5)
+    assert values == pytest.approx([t.value for t in trials_of(4)], rel=1e-5)
 
 
 def test_studies_are_shown_side_by_side(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """The live page's server: who may ask, what can be asked for, the events of changes."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import time
@@ -9,16 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
-from ranktune.command_line.pages import Serving, serve
+from ranktune.command_line.pages import serve
 from ranktune.dashboards.records.watching import Watched
 from ranktune.dashboards.web.guard import COOKIE, Guard, allowed_hosts, host_name, is_loopback
 from ranktune.dashboards.web.server import Site, make_app
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.tuner.splits.sealing import write_sealed
-from tests.support.page_studies import LINE, SOLVERS, append, declare, finish
+from tests.support.page_studies import LINE, append, declare, finish
 from tests.support.study_samples import trial, trials_of
 
 HOST = "http://127.0.0.1:8765"
@@ -29,7 +26,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     result = tmp_path_factory.mktemp("home")
     for name in ("mine", "other"):
         declare(result, name)
-        append(result, name, trials_of(SOLVERS, 4))
+        append(result, name, trials_of(4))
     finish(result, "mine")
     declare(result, "empty")
     declare(result, LINE[0])
@@ -37,8 +34,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return result
 
 
-def asked(app: Any, path: str, *, method: str = "GET", host: str = HOST, **more: Any) -> httpx.Response:
-    async def ask() -> httpx.Response:
+def asked(app: Any, path: str, *, method: str = "GET", host: str = HOST, **more: Any) -> Any:
+    import httpx  # here: it takes long to load
+
+    async def ask() -> Any:
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url=host) as client:
             return await client.request(method, path, **more)
@@ -239,6 +238,6 @@ def test_what_cannot_be_served_is_an_error(home: Path, tmp_path: Path) -> None:
         raise AssertionError(address)
 
     with pytest.raises(StudyError, match="no study 'nine'"):
-        serve(Serving(home, "nine", port=0), never)
+        serve(home, "nine", never, "127.0.0.1", 0)
     with pytest.raises(ParameterError, match="cannot listen"):
-        serve(Serving(home, host="203.0.113.1", port=0, token="x"), never)
+        serve(home, None, never, "203.0.113.1", 0)

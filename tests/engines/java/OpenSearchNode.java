@@ -1,22 +1,19 @@
+import java.lang.reflect.Constructor;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 
+import org.opensearch.Version;
 import org.opensearch.common.settings.Settings;
 import org.opensearch.env.Environment;
 import org.opensearch.http.HttpServerTransport;
 import org.opensearch.node.InternalSettingsPreparer;
 import org.opensearch.node.Node;
-import org.opensearch.plugins.Plugin;
+import org.opensearch.plugins.PluginInfo;
 
 /** OpenSearch in one node: OpenSearchNode HOME PLUGIN... Prints its port, and ends with its standard input. */
-public final class OpenSearchNode extends Node {
-    private OpenSearchNode(Environment environment, Collection<Class<? extends Plugin>> plugins) {
-        super(environment, plugins, false);
-    }
-
+public final class OpenSearchNode {
     public static void main(String[] arguments) throws Exception {
         Settings settings = Settings.builder()
                 .put("path.home", arguments[0])
@@ -31,13 +28,19 @@ public final class OpenSearchNode extends Node {
                 .put("node.store.allow_mmap", false)
                 .put("cluster.routing.allocation.disk.threshold_enabled", false)
                 .build();
-        List<Class<? extends Plugin>> plugins = new ArrayList<>();
+        Constructor<Node> constructor = Node.class.getDeclaredConstructor(
+                Environment.class, java.util.Collection.class, boolean.class);
+        constructor.setAccessible(true);
+        boolean described = constructor.getGenericParameterTypes()[1].toString().contains("PluginInfo"); // OpenSearch 3
+        List<Object> plugins = new ArrayList<>();
         for (int k = 1; k < arguments.length; k++) {
-            plugins.add(Class.forName(arguments[k]).asSubclass(Plugin.class));
+            plugins.add(described
+                    ? new PluginInfo(arguments[k], "", "1", Version.CURRENT, "17", arguments[k], "", List.of(), false)
+                    : Class.forName(arguments[k]));
         }
         Environment environment =
                 InternalSettingsPreparer.prepareEnvironment(settings, Map.of(), (Path) null, () -> "one");
-        Node node = new OpenSearchNode(environment, plugins).start();
+        Node node = constructor.newInstance(environment, plugins, false).start();
         int port = node.injector().getInstance(HttpServerTransport.class).boundAddress().publishAddress().getPort();
         System.out.println("PORT " + port);
         while (System.in.read() >= 0) {}

@@ -6,7 +6,7 @@ import ciir.umass.edu.learning.RankerFactory;
 public final class RankLibScores {
     public static void main(String[] arguments) throws Exception {
         Scores.serve((model, names, rows) -> {
-            Ranker ranker = new RankerFactory().loadRankerFromString(model);
+            Ranker ranker = new RankerFactory().loadRankerFromFile(model.toString());
             double[] scores = new double[rows.length];
             for (int row = 0; row < rows.length; row++) {
                 StringBuilder line = new StringBuilder("0 qid:1");

@@ -14,7 +14,7 @@ import java.util.List;
  */
 interface Scores {
     /** The scores of rows, in which NaN is absent. */
-    double[] of(String model, String[] names, double[][] rows) throws Exception;
+    double[] of(Path model, String[] names, double[][] rows) throws Exception;
 
     static void serve(Scores scores) throws Exception {
         PrintStream answers = System.out;
@@ -34,7 +34,7 @@ interface Scores {
                         rows[row][k] = values[k].isEmpty() ? Double.NaN : Double.parseDouble(values[k]);
                     }
                 }
-                for (double score : scores.of(Files.readString(Path.of(files[0])), names, rows)) {
+                for (double score : scores.of(Path.of(files[0]), names, rows)) {
                     answer.append(score).append(' ');
                 }
             } catch (Exception | LinkageError | StackOverflowError error) {

@@ -1,7 +1,5 @@
 """Which model is the current one: only retune moves it, each in one step, and say so."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -26,7 +24,6 @@ from ranktune.tuner.runner import retuning_stage
 from ranktune.tuner.selection.results import Result
 from ranktune.tuner.splits.sealing import write_sealed
 from ranktune.tuner.study.lock import owning
-from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import called, succeeded, write_letor
 
 PROBE = np.random.default_rng(9).normal(size=(50, 4))
@@ -55,14 +52,9 @@ def days(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def tuned(tmp_path_factory: pytest.TempPathFactory, days: list[Path]) -> Path:
     home = tmp_path_factory.mktemp("home")
     ranktune.tune(
-        days[0], name="shop", solvers=["RidgeRanker", "RankSVM"], trials=4, executor=InProcess(), home=home,
+        days[0], name="shop", solvers=["RidgeRanker", "RankSVM"], trials=4, home=home,
     )  # fmt: skip
     return home
-
-
-@pytest.fixture
-def home(tuned: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(tuned, tmp_path / "home"))
 
 
 @pytest.fixture(scope="module")
@@ -86,13 +78,13 @@ def decided(made: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path
 
 
 def again(home: Path, data: Path, version: str) -> Retuned:
-    return retune("shop", data, version=version, executor=InProcess(), home=home)
+    return retune("shop", data, version=version, home=home)
 
 
 def resumed(home: Path, name: str, trials: int, capsys: pytest.CaptureFixture[str]) -> str:
     """Give a study more trials, and return what is shown."""
     capsys.readouterr()
-    ranktune.resume(name, trials=trials, executor=InProcess(), home=home, verbose=True)
+    ranktune.resume(name, trials=trials, home=home, verbose=True)
     return capsys.readouterr().err
 
 
@@ -125,7 +117,7 @@ def test_resume_leaves_what_is_current(
     decide(monkeypatch, then)
     for name in ("v2",) if back else ("v2", "shop"):
         old = (home / name / "model.json").read_bytes()
-        line = next(line for line in resumed(home, name, 9, capsys).splitlines() if "current model" in line)
+        line = next(line for line in resumed(home, name, 7, capsys).splitlines() if "current model" in line)
         assert (
             f"is that of {at[0]}: " in line and f"`ranktune retune shop --rollback {name}` makes that of {name}" in line
         )

@@ -1,7 +1,5 @@
 """A study is retuned on new data: through the public function and the command line."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace
@@ -26,7 +24,6 @@ from ranktune.tuner.retuning.portfolio import load_fitted
 from ranktune.tuner.retuning.versions import CURRENT, DELIVERED, current, model_file, versions
 from ranktune.tuner.splits.sealing import write_sealed
 from ranktune.tuner.study.home import StudyFolder
-from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import called, succeeded, write_letor
 from tests.support.reports import unpacked_page
 
@@ -41,20 +38,15 @@ def day(seed: int, truth: tuple[float, ...] = BEFORE, count: int = 60) -> Querie
 
 
 def again(home: Path, data: Queries, **options: Any) -> Retuned:
-    return retune("shop", data, executor=InProcess(), home=home, **options)
+    return retune("shop", data, home=home, **options)
 
 
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
     solvers = ["RidgeRanker", "RankSVM"]
-    ranktune.tune(day(0), name="shop", solvers=solvers, trials=7, executor=InProcess(), home=home)
+    ranktune.tune(day(0), name="shop", solvers=solvers, trials=7, home=home)
     return home
-
-
-@pytest.fixture
-def home(tuned: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(tuned, tmp_path / "home"))
 
 
 def test_the_same_data_give_the_same_values_and_keep(home: Path) -> None:
@@ -135,7 +127,7 @@ def test_an_interrupted_version_goes_on(home: Path, monkeypatch: pytest.MonkeyPa
         again(home, day(5, AFTER), version="whole")
     assert not StudyFolder(home / "whole").has_result
     with pytest.raises(StudyError, match="'whole' of 'shop' was interrupted"):
-        retune("shop", "api-search", version="whole", executor=InProcess(), home=home)
+        retune("shop", "api-search", version="whole", home=home)
     done = again(home, day(5, AFTER))
     assert (done.result.study, done.decision) == ("whole", whole.decision)
     assert done.evidence["movement"] == whole.evidence["movement"]
@@ -167,12 +159,12 @@ def test_exit_codes_and_names_of_models(tmp_path: Path, monkeypatch: pytest.Monk
         queries = day(seed, truth, 40)
         ids = [f"{name}{q}" for q in np.repeat(np.arange(40), 10)]
         files[name] = write_letor(tmp_path / f"{name}.txt", np.asarray(queries.features), queries.grades, ids)
-    succeeded("tune", files["old"], "--name", "shop", "--solver", "RidgeRanker", "--trials", 3, "--jobs", 1)
-    kept = json.loads(succeeded("retune", "shop", files["same"], "--jobs", 1, "--json"))
+    succeeded("tune", files["old"], "--name", "shop", "--solver", "RidgeRanker", "--trials", 3)
+    kept = json.loads(succeeded("retune", "shop", files["same"], "--json"))
     assert kept["decision"] == "keep" and kept["study"].startswith("shop@2")
-    done = called("retune", "shop", files["new"], "--jobs", 1, "--as", "new")
+    done = called("retune", "shop", files["new"], "--as", "new")
     assert done.exit_code == EXIT_CODES["refit"] == 10 and "Refit:" in done.output
-    repeated = called("retune", "shop", files["new"], "--jobs", 1, "--as", "new")
+    repeated = called("retune", "shop", files["new"], "--as", "new")
     assert (repeated.exit_code, repeated.stdout) == (10, done.stdout), "as after a kill before its exit"
     other = called("retune", "shop", files["same"], "--as", "new")
     assert "there is a study 'new' already" in str(other.exception)
@@ -192,7 +184,7 @@ def test_with_times_the_current_model_is_judged_on_later_queries_than_its_own(tm
         {"qid": np.arange(3000) // 10, "day": days, "grade": grades.astype(int), "a": X[:, 0], "b": X[:, 1]}
     )
     begun = frame.filter(pl.col("day").is_between(10, 20))
-    given: dict[str, Any] = {"executor": InProcess(), "home": tmp_path}
+    given: dict[str, Any] = {"home": tmp_path}
     ranktune.tune(begun, time="day", solvers="RidgeRanker", trials=2, name="shop", **given)
     fitted = load_fitted(tmp_path / "shop")
     assert 16 <= fitted.latest <= 18, "without the test queries"
@@ -214,7 +206,7 @@ def test_a_model_that_goes_on_knows_the_queries_of_that_too(home: Path) -> None:
 @pytest.mark.parametrize("solver", ["LambdaMART", "SOLAR1"])
 def test_a_model_of_many_queries_learns_on_from_a_few(solver: str, tmp_path: Path) -> None:
     """Of 30 new queries alone a model is worse than the current one that learns on from them."""
-    ranktune.tune(day(0, count=200), name="shop", solvers=solver, trials=1, executor=InProcess(), home=tmp_path)
+    ranktune.tune(day(0, count=200), name="shop", solvers=solver, trials=1, home=tmp_path)
     done = again(tmp_path, day(1, count=30), version="few")
     assert done.evidence["continued_by"] == solver
     before, after = (ranktune.load_model(tmp_path / path) for path in ("shop/model.json", "few/refit.json"))

@@ -9,35 +9,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from ranktune.solvers.boosting.catboost import BLOCK, CatBoostRanker, noise_after, trees_of
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.trees import joined
-
-catboost = pytest.importorskip("catboost", reason="CatBoost is an extra")
+from tests.support.tree_samples import by_catboost, graded
 
 LOSSES = ["YetiRank", "QueryRMSE", "YetiRankPairwise"]
-
-
-def data(seed: int = 0, queries: int = 60, dtype: Any = np.float64) -> Queries:
-    """Queries of 10 documents whose features have few values, so that splits fall on them."""
-    generator = np.random.default_rng(seed)
-    X = np.round(generator.normal(size=(10 * queries, 6)), 1).astype(dtype)
-    y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + generator.normal(size=len(X)), [0.0, 1.0])
-    return Queries.from_arrays(X, y, group=np.full(queries, 10))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_converted_trees_score_as_catboost_predicts(loss: str, dtype: Any) -> None:
-    train, other = data(dtype=dtype), data(1, dtype=dtype)
-    options = {"iterations": 30, "depth": 5, "thread_count": 1, "allow_writing_files": False, "logging_level": "Silent"}
-    model = catboost.CatBoost({"loss_function": loss, **options})
-    model.fit(catboost.Pool(train.features, label=train.grades, group_id=train.query_of_document))
+    train, other = graded(dtype=dtype), graded(1, dtype=dtype)
+    model = by_catboost(train, loss_function=loss, iterations=30, depth=5)
     ours = joined(trees_of(model, has_missing=False)).scores(other.features)
     np.testing.assert_allclose(ours, model.predict(other.features), rtol=0.0, atol=1e-12)
 
@@ -45,23 +32,15 @@ def test_converted_trees_score_as_catboost_predicts(loss: str, dtype: Any) -> No
 def test_numbers_beside_a_border_go_where_catboost_sends_them() -> None:
     generator = np.random.default_rng(0)
     X = generator.random((400, 1))
-    options = {"iterations": 5, "depth": 4, "thread_count": 1, "allow_writing_files": False, "logging_level": "Silent"}
-    model = catboost.CatBoost({"loss_function": "QueryRMSE", **options})
-    model.fit(catboost.Pool(X, label=X[:, 0], group_id=np.repeat(np.arange(40), 10)))
+    train = Queries.from_arrays(X, X[:, 0], group=np.full(40, 10))
+    model = by_catboost(train, loss_function="QueryRMSE", iterations=5, depth=4)
     trees = joined(trees_of(model, has_missing=False))
     near = np.concatenate([trees.threshold, np.nextafter(trees.threshold, 9.0), np.nextafter(trees.threshold, -9.0)])
     np.testing.assert_allclose(trees.scores(near[:, None]), model.predict(near[:, None]), rtol=0.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_it_learns(loss: str) -> None:
-    metric, other = parse_metric("ndcg@5"), data(1)
-    value = metric.mean(CatBoostRanker(loss=loss, depth=4).fit(data()).predict(other), other)
-    assert value > metric.mean(other.features[:, 0].astype(np.float64), other) + 0.02
-
-
 def test_fewer_rounds_are_the_first_ones_of_more() -> None:
-    train = data()
+    train = graded()
     more = CatBoostRanker(trees=3 * BLOCK).fit(train).trees_
     for rounds in (5, BLOCK, BLOCK + 7):
         few = CatBoostRanker(trees=rounds).fit(train).trees_
@@ -70,6 +49,8 @@ def test_fewer_rounds_are_the_first_ones_of_more() -> None:
 
 
 def test_no_more_than_a_block_is_grown_ahead_of_the_rounds_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    import catboost
+
     asked: list[int] = []
     whole = catboost.CatBoost.fit
 
@@ -79,7 +60,7 @@ def test_no_more_than_a_block_is_grown_ahead_of_the_rounds_asked_for(monkeypatch
 
     monkeypatch.setattr(catboost.CatBoost, "fit", recorded)
     ranker = CatBoostRanker(trees=1000)
-    steps = ranker.fit_steps(data())
+    steps = ranker.fit_steps(graded())
     for rounds in range(1, 2 * BLOCK + 2):
         next(steps)
         assert sum(asked) == -(-rounds // BLOCK) * BLOCK
@@ -87,30 +68,25 @@ def test_no_more_than_a_block_is_grown_ahead_of_the_rounds_asked_for(monkeypatch
 
 
 def test_without_chance_blocks_are_one_fit_of_catboost() -> None:
-    train, other = data(), data(1)
+    train, other = graded(), graded(1)
     ours = CatBoostRanker(trees=3 * BLOCK, loss="QueryRMSE", randomness=0.0, row_share=1.0, depth=4).fit(train)
-    options = {"iterations": 3 * BLOCK, "depth": 4, "learning_rate": ours.learning_rate, "l2_leaf_reg": ours.l2}
-    quiet = {"thread_count": 1, "allow_writing_files": False, "logging_level": "Silent"}
-    model = catboost.CatBoost(
-        {"loss_function": "QueryRMSE", "random_strength": 0.0, "bootstrap_type": "No", **options, **quiet}
-    )
-    model.fit(catboost.Pool(train.features, label=train.grades, group_id=train.query_of_document))
+    model = by_catboost(
+        train, loss_function="QueryRMSE", iterations=3 * BLOCK, depth=4, learning_rate=ours.learning_rate,
+        l2_leaf_reg=ours.l2, random_strength=0.0, bootstrap_type="No",
+    )  # fmt: skip
     np.testing.assert_allclose(ours.predict(other), model.predict(other.features), rtol=0.0, atol=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["QueryRMSE", "YetiRank"])
 def test_ordered_boosting_is_one_fit_of_catboost(loss: str) -> None:
     """With all that is random, since the trees of longer fits begin with those of shorter ones."""
-    train, other = data(), data(1)
+    train, other = graded(), graded(1)
     ours = CatBoostRanker(trees=4 * BLOCK, loss=loss, boosting="Ordered", depth=4, bins=128).fit(train)
-    options = {"iterations": 4 * BLOCK, "depth": 4, "learning_rate": ours.learning_rate, "border_count": 128}
-    options["l2_leaf_reg"] = ours.l2  # CatBoost's default with YetiRank is 0
-    quiet = {"thread_count": 1, "allow_writing_files": False, "logging_level": "Silent", "bootstrap_type": "No"}
-    seed = next(ours._seeds())
-    model = catboost.CatBoost(
-        {"loss_function": loss, "boosting_type": "Ordered", "random_seed": seed, **options, **quiet}
-    )
-    model.fit(catboost.Pool(train.features, label=train.grades, group_id=train.query_of_document))
+    model = by_catboost(
+        train, loss_function=loss, iterations=4 * BLOCK, depth=4, learning_rate=ours.learning_rate, border_count=128,
+        l2_leaf_reg=ours.l2,  # CatBoost's default with YetiRank is 0
+        boosting_type="Ordered", random_seed=next(ours._seeds()), bootstrap_type="No",
+    )  # fmt: skip
     np.testing.assert_allclose(ours.predict(other), model.predict(other.features), rtol=0.0, atol=1e-6)
     plain = CatBoostRanker(trees=4 * BLOCK, loss=loss, depth=4, bins=128).fit(train)
     assert np.abs(ours.predict(other) - plain.predict(other)).max() > 1e-3
@@ -122,19 +98,13 @@ def test_noise_becomes_less_as_a_model_grows() -> None:
     assert factors == sorted(factors, reverse=True) and factors[-1] < 2e-3
 
 
-def test_further_blocks_go_on_learning() -> None:
-    train, metric = data(), parse_metric("ndcg@5")
-    values = [metric.mean(CatBoostRanker(trees=n, loss="QueryRMSE").fit(train).predict(train), train) for n in (32, 96)]
-    assert values[1] > values[0]
-
-
 def test_validation_queries_end_boosting() -> None:
-    ranker = CatBoostRanker(trees=400, learning_rate=0.3, patience=10).fit(data(), vali=data(1))
+    ranker = CatBoostRanker(trees=400, learning_rate=0.3, patience=10).fit(graded(), vali=graded(1))
     assert ranker.trees_.n_trees < 300
 
 
 def test_the_scores_before_the_first_tree_are_continued() -> None:
-    train, other, metric = data(), data(1), parse_metric("ndcg@5")
+    train, other, metric = graded(), graded(1), parse_metric("ndcg@5")
     first = CatBoostRanker(trees=40).fit(train)
     both = CatBoostRanker(trees=20).continue_from(first.as_model()).fit(train)
     assert both.as_model().nonzeros > 0
@@ -145,30 +115,16 @@ def test_the_scores_before_the_first_tree_are_continued() -> None:
 
 
 def test_features_without_two_values_give_a_constant() -> None:
-    train = data().with_features(np.ones((600, 2)))
+    train = graded()
+    train = train.with_features(np.ones((train.n_documents, 2)))
     assert np.ptp(CatBoostRanker(trees=3).fit(train).predict(train)) == 0.0
-
-
-def test_dense_and_sparse_features_give_the_same_trees() -> None:
-    dense = data()
-    thin = dense.with_features(sparse.csr_array(dense.features))
-    ours = [CatBoostRanker(trees=40).fit(layout).trees_.value for layout in (dense, thin)]
-    np.testing.assert_array_equal(ours[0], ours[1])
 
 
 def test_what_it_cannot_take_is_refused() -> None:
     with pytest.raises(DataError, match="single precision"):
-        CatBoostRanker().fit(data().with_features(data().features * 1e300))
-
-
-def test_it_is_saved_and_exported_as_trees(tmp_path: Path) -> None:
-    from ranktune.solvers.export.formats import export
-
-    train = data()
-    model = CatBoostRanker(trees=10, depth=3).fit(train).as_model()
-    model.save(tmp_path / "model.json")
-    np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(train), model.predict(train))
-    assert "MultipleAdditiveTreesModel" in str(export(model, "solr", name="mine"))
+        CatBoostRanker().fit(graded().with_features(graded().features * 1e300))
+    with pytest.raises(DataError, match="CatBoost cannot learn from these data"):
+        CatBoostRanker(trees=3, loss="YetiRank", row_share=0.7).fit(np.array([[1.0], [2.0]]), [0, 1], qid=[0, 0])
 
 
 def test_nothing_is_written_where_it_runs(tmp_path: Path) -> None:
@@ -179,8 +135,3 @@ def test_nothing_is_written_where_it_runs(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_what_catboost_cannot_learn_from_is_refused_with_its_reason() -> None:
-    with pytest.raises(DataError, match="CatBoost cannot learn from these data"):
-        CatBoostRanker(trees=3, loss="YetiRank", row_share=0.7).fit(np.array([[1.0], [2.0]]), [0, 1], qid=[0, 0])

@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.boosting.bins import MIN_SHARE
+from ranktune.solvers.boosting.early_stopping import queries_with_pairs
 from ranktune.solvers.boosting.lightgbm import bins as shared_bins
 from ranktune.solvers.boosting.lightgbm.bins import KEPT, MAX_KEPT, rows_of
 from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
@@ -18,15 +19,7 @@ from ranktune.solvers.boosting.lightgbm.library import Data
 from ranktune.solvers.boosting.lightgbm.regression import GBDTRanker
 from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.data.queries import Queries
-
-
-def graded(seed: int = 0, queries: int = 60, layout: Any = np.asarray) -> Queries:
-    generator = np.random.default_rng(seed)
-    lengths = generator.integers(3, 30, queries)
-    X = generator.normal(size=(lengths.sum(), 5))
-    score = X[:, 0] - X[:, 1] * X[:, 2] + 0.3 * generator.normal(size=len(X))
-    grades = np.digitize(score, np.quantile(score, [0.5, 0.8, 0.95])).astype(np.float64)
-    return Queries.from_arrays(layout(X), grades, qid=np.repeat(np.arange(queries), lengths))
+from tests.support.tree_samples import graded
 
 
 @pytest.fixture
@@ -43,11 +36,18 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return documents
 
 
+def many_values() -> Queries:
+    """Queries whose features differ from document to document, so that a part of them has other bins."""
+    queries = queries_with_pairs(graded(queries=70))
+    return queries.with_features(queries.features + np.random.default_rng(0).random(queries.features.shape))
+
+
 @pytest.mark.parametrize("bins", [16, 255])
 @pytest.mark.parametrize("kind", [LambdaMART, partial(GBDTRanker, centre="query")])
 def test_a_part_is_learnt_from_in_the_bins_of_the_whole(kind: Any, bins: int) -> None:
-    lightgbm = pytest.importorskip("lightgbm")
-    queries, numbers = graded(), np.arange(0, 60, 2)
+    import lightgbm
+
+    queries, numbers = many_values(), np.arange(0, 60, 2)
     params: dict[str, Any] = {"trees": 5, "min_documents": 5, "bins": bins}
     part = queries.select(numbers)
     ours = kind(**params).fit(part)
@@ -58,17 +58,17 @@ def test_a_part_is_learnt_from_in_the_bins_of_the_whole(kind: Any, bins: int) ->
     whole = lightgbm.Dataset(
         queries.features, label=kind()._targets(queries)[0], group=queries.lengths, params=given, free_raw_data=False
     )
-    theirs = lightgbm.train(given, whole.construct().subset(rows_of(queries, numbers)), num_boost_round=5)
+    theirs = lightgbm.train(given, whole.construct().subset(rows_of(queries, numbers).tolist()), num_boost_round=5)
     assert np.allclose(ours.predict(part), theirs.predict(part.features), rtol=1e-12, atol=1e-12)
     alone = Queries(part.features, part.grades, part.starts, part.query_ids)
     assert kind(**params).fit(alone).predict(part).tobytes() != ours.predict(part).tobytes()
-    elsewhere = graded()
+    elsewhere = many_values()
     separate = kind(**params).fit(elsewhere.select(numbers))
     assert separate.predict(part).tobytes() == ours.predict(part).tobytes()
 
 
 def test_folds_and_trials_share_bins(made: list[int]) -> None:
-    queries = graded(1)
+    queries = graded(1, 60)
     for fold in range(3):
         part = queries.select(np.flatnonzero(np.arange(60) % 3 != fold))
         LambdaMART(trees=2).fit(part)
@@ -81,11 +81,11 @@ def test_folds_and_trials_share_bins(made: list[int]) -> None:
 
 
 def test_small_parts_and_sparse_features_have_separate_bins(made: list[int]) -> None:
-    queries = graded(2, queries=200)
+    queries = graded(2, 200)
     few = queries.select(np.arange(int(0.5 * MIN_SHARE * 200)))
     LambdaMART(trees=2).fit(few)
     assert made == [few.n_documents]
-    thin = graded(2, layout=sparse.csr_array)
+    thin = graded(2, 60, layout=sparse.csr_array)
     part = thin.select(np.arange(0, 60, 2))
     LambdaMART(trees=2).fit(part)
     LambdaMART(trees=2).fit(part)
@@ -93,7 +93,7 @@ def test_small_parts_and_sparse_features_have_separate_bins(made: list[int]) -> 
 
 
 def test_queries_in_another_order_are_learnt_from_in_that_order() -> None:
-    queries = graded(3)
+    queries = graded(3, 60)
     backwards = queries.select(np.arange(60)[::-1])
     alone = Queries(backwards.features, backwards.grades, backwards.starts, backwards.query_ids)
     params: dict[str, Any] = {"trees": 3, "min_documents": 2}

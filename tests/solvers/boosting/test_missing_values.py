@@ -10,11 +10,9 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
-from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import joined, one_tree
-
-GENERATOR = np.random.default_rng(0)
+from tests.support.tree_samples import by_catboost, by_lightgbm, by_xgboost
 
 
 def holes(seed: int) -> Queries:
@@ -37,15 +35,10 @@ def elsewhere() -> Any:
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 def test_as_lightgbm_sends_them(elsewhere: Any, layout: Any) -> None:
-    lightgbm: Any = pytest.importorskip("lightgbm")
     queries = holes(0)
     queries = queries.with_features(layout(queries.features))
     ranker = LambdaMART(20, min_documents=5, feature_share=1.0, query_share=1.0).fit(queries)
-    source: Any = ranker._source(InMemory(queries))
-    labels = ranker._targets(queries)[0]
-    params = {**source.parameters, "seed": int(np.random.default_rng(0).integers(2**31 - 1))}
-    data = lightgbm.Dataset(queries.features, label=labels, group=queries.lengths, params=params)
-    booster = lightgbm.train(params, data, num_boost_round=20)
+    booster = by_lightgbm(ranker, queries)
     assert ranker.trees_.missing_left is not None and len(np.unique(ranker.trees_.missing_left)) == 2
     for X in (np.asarray(holes(3).features), elsewhere):
         expected = booster.predict(X, raw_score=True)
@@ -54,16 +47,15 @@ def test_as_lightgbm_sends_them(elsewhere: Any, layout: Any) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_as_xgboost_sends_them(elsewhere: Any, dtype: Any) -> None:
-    xgboost: Any = pytest.importorskip("xgboost")
+    import xgboost
+
     from ranktune.solvers.boosting.xgboost import XGBoostRanker
 
     queries = holes(0)
     queries = queries.with_features(np.asarray(queries.features).astype(dtype))
     settings: Any = {"trees": 20, "min_weight": 0.1, "feature_share": 1.0, "row_share": 1.0}
     ranker = XGBoostRanker(**settings).fit(queries)
-    params = ranker._parameters() | {"seed": int(np.random.default_rng(0).integers(2**31 - 1))}
-    data = xgboost.DMatrix(queries.features, label=np.exp2(queries.grades) - 1.0, qid=queries.query_of_document)
-    booster = xgboost.train(params, data, num_boost_round=20)
+    booster = by_xgboost(ranker, queries)
     for X in (np.asarray(holes(3).features), elsewhere):
         read = np.column_stack([X[:, :2], np.nan_to_num(X[:, 2:])])  # of the others XGBoost has seen no missing value
         expected = booster.predict(xgboost.DMatrix(read), output_margin=True)
@@ -72,13 +64,10 @@ def test_as_xgboost_sends_them(elsewhere: Any, dtype: Any) -> None:
 
 @pytest.mark.parametrize("loss", ["YetiRank", "QueryRMSE"])
 def test_as_catboost_sends_them(elsewhere: Any, loss: str) -> None:
-    catboost: Any = pytest.importorskip("catboost")
     from ranktune.solvers.boosting.catboost import trees_of
 
     queries = holes(0)
-    options = {"iterations": 30, "depth": 5, "thread_count": 1, "allow_writing_files": False, "logging_level": "Silent"}
-    model = catboost.CatBoost({"loss_function": loss, "nan_mode": "Min", **options})
-    model.fit(catboost.Pool(queries.features, label=queries.grades, group_id=queries.query_of_document))
+    model = by_catboost(queries, loss_function=loss, nan_mode="Min", iterations=30, depth=5)
     for X in (np.asarray(holes(3).features), elsewhere):
         read = np.column_stack([X[:, :2], np.nan_to_num(X[:, 2:])])  # of the others CatBoost has seen no missing value
         ours = joined(trees_of(model, has_missing=True)).scores(X)
@@ -94,15 +83,6 @@ def test_missing_values_that_tell_nothing_leave_other_trees_as_they_are() -> Non
     np.testing.assert_array_equal(ours.trees_.threshold, other.trees_.threshold)
     np.testing.assert_array_equal(ours.trees_.value, other.trees_.value)
     assert ours.trees_.missing_left is None and other.trees_.missing_left is not None
-
-
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
-def test_kernels_follow_the_side(layout: Any) -> None:
-    left = one_tree([0], [0.5], [-1], [-2], [1.0, 2.0], [True])
-    right = one_tree([0], [0.5], [-1], [-2], [10.0, 20.0], [False])
-    constant = one_tree([], [], [], [], [100.0])
-    X = layout(np.array([[0.0, np.nan], [1.0, np.nan], [np.nan, 3.0]]))
-    assert joined([left, right, constant]).scores(X).tolist() == [111.0, 122.0, 121.0]
 
 
 def test_sides_must_fit_the_splits() -> None:

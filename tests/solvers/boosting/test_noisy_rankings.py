@@ -19,7 +19,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.tuner.evaluation.fitting import unfitted
-from tests.solvers.boosting.test_lightgbm import graded
+from tests.support.tree_samples import graded
 
 NDCG = parse_metric("ndcg@10")
 SOLVERS: dict[str, dict[str, Any]] = {
@@ -31,8 +31,6 @@ solvers = pytest.mark.parametrize("solver", SOLVERS)
 
 
 def made(solver: str, **params: Any) -> BoostedRanker:
-    if solver == "XGBoostRanker":
-        pytest.importorskip("xgboost")
     ranker = make(solver, {**SOLVERS[solver], **params}, 0)
     assert isinstance(ranker, BoostedRanker)
     return ranker
@@ -42,7 +40,7 @@ def regraded(queries: Queries, grades: Any) -> Queries:
     return Queries(queries.features, np.asarray(grades, dtype=float), queries.starts, queries.query_ids)
 
 
-@pytest.mark.parametrize("metric", ["auto", "map", "mrr", "err", "pairwise"])
+@pytest.mark.parametrize("metric", ["auto", "err"])
 @solvers
 @losses
 def test_fresh_queries_are_ranked_about_as_well_as_by_lambdarank(solver: str, loss: str, metric: str) -> None:
@@ -59,7 +57,7 @@ def test_seeds_draw_the_noise_and_threads_change_nothing(solver: str, loss: str)
     queries = graded()
 
     def fitted(**more: Any) -> bytes:
-        return made(solver, **{"loss": loss, **more}).fit(queries).predict(queries).tobytes()
+        return made(solver, **{"loss": loss, "trees": 8, **more}).fit(queries).predict(queries).tobytes()
 
     first = fitted()
     assert first == fitted() == fitted(threads=2) == fitted(random_state=0)
@@ -125,17 +123,6 @@ def test_weights_multiply_derivatives_and_parts_keep_the_scale_of_gains(solver: 
     assert np.allclose(derivatives(queries, part)[0], plain[0][queries.documents_of(part)], rtol=0.0, atol=1e-12)
 
 
-@solvers
-@losses
-def test_few_bins_lose_little(solver: str, loss: str) -> None:
-    queries, fresh = graded(), graded(1)
-    coarse = made(solver, loss=loss, bins=15).fit(queries)
-    used, limits = coarse.trees_.feature, coarse.trees_.threshold
-    assert max(len(np.unique(limits[used == column])) for column in np.unique(used)) < 15
-    usual = made(solver, loss=loss).fit(queries).predict(fresh)
-    assert NDCG.mean(coarse.predict(fresh), fresh) > NDCG.mean(usual, fresh) - 0.05
-
-
 @losses
 def test_xgboost_takes_newton_steps_from_the_scores_so_far(loss: str) -> None:
     """From any start, with weights of queries and of documents, which XGBoost's loss does not take."""
@@ -163,9 +150,7 @@ def test_xgboost_takes_newton_steps_from_the_scores_so_far(loss: str) -> None:
         made("XGBoostRanker").fit(weighted)
 
 
-@pytest.mark.parametrize(
-    ("solver", "loss"), [("LambdaMART", "yetirank"), ("LambdaMART", "smoothed"), ("XGBoostRanker", "smoothed")]
-)
+@pytest.mark.parametrize(("solver", "loss"), [("LambdaMART", "yetirank"), ("XGBoostRanker", "smoothed")])
 def test_a_study_tunes_it_by_its_default_metric(
     solver: str, loss: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,7 +163,7 @@ def test_a_study_tunes_it_by_its_default_metric(
     monkeypatch.setattr("ranktune.tuner.evaluation.fitting.unfitted", kept)
     queries = graded()
     result = ranktune.tune(
-        queries, test=graded(1), metric="map", solvers=[solver], trials=5, folds=2, jobs=1, home=tmp_path,
+        queries, test=graded(1), metric="map", solvers=[solver], trials=2, folds=2, jobs=1, home=tmp_path,
         serve=["solr", "onnx", "lightgbm"], space={f"{solver}.loss": loss, f"{solver}.trees": 20},
     )  # fmt: skip
     assert np.isfinite(result.best_model.predict(queries)).all()

@@ -10,7 +10,6 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.boosting import base
-from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import without_level
@@ -21,25 +20,14 @@ from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.registry import make
+from tests.support.tree_samples import by_lightgbm, graded
 
 LIGHT = ["LambdaMART", "GBDTRanker"]
 BOOSTED = [*LIGHT, "XGBoostRanker"]
 NDCG = parse_metric("ndcg@10")
 
 
-def graded(seed: int = 0, queries: int = 60, layout: Any = np.asarray) -> Queries:
-    """A linear rule with one bend."""
-    generator = np.random.default_rng(seed)
-    lengths = generator.integers(5, 25, queries)
-    X = generator.normal(size=(lengths.sum(), 6)) * (generator.random((lengths.sum(), 6)) < 0.7)
-    score = X @ [2.0, -1.0, 0.5, 0.3, -0.2, 0.0] + 2.0 * (X[:, 5] > 0.5) + 0.2 * generator.normal(size=len(X))
-    grades = np.digitize(score, np.quantile(score, [0.5, 0.8, 0.95])).astype(np.float64)
-    return Queries.from_arrays(layout(X), grades, qid=np.repeat(np.arange(queries), lengths))
-
-
 def made(name: str, **params: Any) -> Any:
-    if name == "XGBoostRanker":
-        pytest.importorskip("xgboost")
     return make(name, {"trees": 8, "learning_rate": 0.2, **params})
 
 
@@ -74,31 +62,14 @@ def test_without_a_start_the_model_is_trees(name: str) -> None:
 
 @pytest.mark.parametrize("name", LIGHT)
 def test_trees_are_those_that_lightgbm_adds_to_first_scores(name: str) -> None:
-    lightgbm = pytest.importorskip("lightgbm")
     queries = graded()
     options = {"centre": "query"} if name == "GBDTRanker" else {}  # whose objective LightGBM has
     ranker = made(name, start="linear", **options).fit(queries)
     start = ranker.start_.predict(queries)
     if name == "GBDTRanker":
         start = without_level(start, queries)
-    source = ranker._source(InMemory(queries))
-    given = {**source.parameters, "seed": int(np.random.default_rng(0).integers(2**31 - 1))}
-    data = lightgbm.Dataset(
-        queries.features, label=ranker._targets(queries)[0], group=queries.lengths, init_score=start, params=given
-    )
-    booster = lightgbm.train(given, data, num_boost_round=8)
-    expected = booster.predict(queries.features, raw_score=True)
+    expected = by_lightgbm(ranker, queries, start=start).predict(queries.features, raw_score=True)
     assert np.allclose(ranker.trees_.scores(queries.features), expected, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", BOOSTED)
-def test_a_linear_rule_is_learnt_in_fewer_rounds(name: str) -> None:
-    queries, fresh = graded(queries=150), graded(1, queries=100)
-    linear = NDCG.mean(RidgeRanker().fit(queries).predict(fresh), fresh)
-    plain, started = (
-        NDCG.mean(made(name, start=start).fit(queries).predict(fresh), fresh) for start in ("none", "linear")
-    )
-    assert started > max(plain, linear) + 0.01
 
 
 @pytest.mark.parametrize("name", BOOSTED)

@@ -128,7 +128,6 @@ def test_what_cannot_be_binned_by_blocks_is_refused() -> None:
     thin = replace(queries, features=sparse.csr_array(queries.features))
     with pytest.raises(DataError, match="sparse"):
         fit_blocks(LambdaMART(), thin)
-    pytest.importorskip("xgboost")
     with pytest.raises(ParameterError, match="XGBoostRanker"):
         fit_blocks(XGBoostRanker(), queries)
 

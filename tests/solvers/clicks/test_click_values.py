@@ -92,6 +92,7 @@ def test_equal_scores_count_as_the_mean_of_their_orders() -> None:
         assert difference[metric].value == pytest.approx(ours[metric].value - plain, rel=1e-9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", [10, 5])
 def test_estimates_are_unbiased(page: int) -> None:
     """Where a search shows 5 of 10 documents, ips takes the others to be bad; dr is off by what its model is off."""

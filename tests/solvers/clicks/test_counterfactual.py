@@ -26,6 +26,7 @@ def logged(generator: np.random.Generator, n_sessions: int) -> tuple[Floats, Flo
     return click, TARGET[place, item] / LOGGING[place, item], session, item, place
 
 
+@pytest.mark.thorough
 def test_intervals_cover_the_truth_of_500_simulations() -> None:
     generator = np.random.default_rng(0)
     truth = float((EXAMINATION[:, None] * ATTRACTION * TARGET).sum() / 3.0)
@@ -52,7 +53,7 @@ def test_a_symmetric_mean_has_the_interval_of_student() -> None:
 
 def test_intervals_of_rare_clicks_are_not_too_low() -> None:
     generator, session, one = np.random.default_rng(4), np.arange(400), np.ones(400)
-    clicks = (generator.random((3000, 400)) < 0.03).astype(float)
+    clicks = (generator.random((1000, 400)) < 0.03).astype(float)
     found = [ratio(click, one, session) for click in clicks]
     below, above = np.mean([[0.03 > each.high, 0.03 < each.low] for each in found], axis=0)
     assert max(below, above) < 0.03  # Student's t alone: 0.05 are below the truth

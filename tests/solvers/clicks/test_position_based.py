@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 from math import log
 from pathlib import Path
 
@@ -15,9 +14,9 @@ from ranktune.solvers.clicks.counts import Counts
 from ranktune.solvers.clicks.examination import Examination
 from ranktune.solvers.clicks.mixture import Mixture, climb
 from ranktune.solvers.clicks.position_based import PositionBased, TrustBias
-from ranktune.solvers.clicks.rates import COEC, ClickRate
+from ranktune.solvers.clicks.rates import ClickRate
 from ranktune.solvers.core.errors import DataError, ParameterError
-from tests.support.click_counts import counted, drawn_counts, impressions, log_loss, simulated_counts
+from tests.support.click_counts import counted, drawn_counts, simulated_counts
 from tests.support.click_simulation import Users
 
 
@@ -84,6 +83,7 @@ def test_examination_and_relevance_are_found_with_honest_intervals(eta: float) -
     assert (judgments.effective <= judgments.impressions * (1.0 + 1e-6)).all()
 
 
+@pytest.mark.thorough
 def test_intervals_of_examination_cover_the_truth() -> None:
     covered = []
     for seed in range(30):
@@ -92,39 +92,6 @@ def test_intervals_of_examination_cover_the_truth() -> None:
         true = 1.0 / found.position
         covered.append(((found.low <= true) & (true <= found.high))[1:])
     assert 0.9 <= np.mean(covered) <= 0.995
-
-
-def head_log(seed: int) -> tuple[Counts, Counts]:
-    """Earlier and later sessions over 13 queries, whose rankings change little and are cut after 10 to 45 documents."""
-    generator = np.random.default_rng(seed)
-    names = [f"q{query}" for query in range(13)], [f"d{number}" for number in range(352)]
-    halves: list[list[np.ndarray]] = [[], []]
-    for query in range(13):
-        documents = generator.choice(352, generator.integers(20, 60), replace=False)
-        attraction = np.clip(generator.gamma(1.0, 0.13, len(documents)), 0.0, 0.9)
-        base = attraction + 0.3 * generator.normal(size=len(documents))
-        for half in halves:
-            noisy = base + generator.gumbel(0.0, 0.08, (2500, len(documents)))
-            order = np.argsort(-noisy, axis=1)
-            position = np.broadcast_to(np.arange(1, len(documents) + 1), order.shape)
-            kept = position <= generator.integers(10, 45, len(order))[:, None]
-            chance = np.exp((1.0 - position) / 40.0) / position * attraction[order]
-            clicks = generator.random(order.shape) < chance
-            half.append(np.stack([np.full(kept.sum(), query), documents[order[kept]], position[kept], clicks[kept]]))
-    earlier, later = (
-        Counts.of([replace(impressions(*np.concatenate(half, axis=1)), queries=names[0], documents=names[1])])
-        for half in halves
-    )
-    return earlier, later
-
-
-def test_later_clicks_of_head_queries_are_predicted_best() -> None:
-    earlier, later = head_log(0)
-    models = PositionBased(), PositionBased(shrink=False), ClickRate("position"), ClickRate(), COEC()
-    loss, *others = (log_loss(model.fit(earlier), later) for model in models)
-    assert loss < min(others)
-    true_gain = log_loss(PositionBased(shrink=False).fit(later), later)
-    assert loss - true_gain < 0.002
 
 
 def test_what_a_log_does_not_tell_is_unknown() -> None:

@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranktune.solvers.clicks.examination import Examination, known_positions
+from ranktune.solvers.clicks.examination import known_positions
 from ranktune.solvers.clicks.position_based import PositionBased
 from ranktune.solvers.clicks.propensities import randomised
 from ranktune.solvers.core.errors import DataError
-from tests.support.click_counts import counted, impressions, simulated_counts
-from tests.support.click_simulation import Users
+from tests.support.click_counts import counted, impressions
 
 
 def test_shown_numbers_of_impressions_do_not_move_examination() -> None:
@@ -54,11 +53,3 @@ def test_randomised_positions_give_examination_whatever_is_shown() -> None:
     assert abs(naive - 0.5) > 0.1
     with pytest.raises(DataError, match="no propensity"):
         randomised([log])
-
-
-def test_given_propensities_are_used_as_they_are() -> None:
-    counts, truth = simulated_counts(Users(), 8, n_queries=10, sessions=20_000)
-    given = Examination.given({k: 0.9 / k for k in range(1, 11)})
-    fitted = PositionBased(propensities=given).fit(counts)
-    np.testing.assert_allclose(fitted.examination.value, given.value, rtol=1e-9)
-    assert np.corrcoef(fitted.relevance, truth)[0, 1] > 0.9

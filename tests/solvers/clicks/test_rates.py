@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from math import log
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from ranktune.solvers.clicks.position_based import PositionBased
 from ranktune.solvers.clicks.rates import COEC, ClickRate, Group
 from ranktune.solvers.clicks.shrinkage import shrunken, strength_of
 from ranktune.solvers.core.errors import DataError, ParameterError
-from tests.support.click_counts import counted, drawn_counts, log_loss
+from tests.support.click_counts import counted, drawn_counts
 
 COUNTS = drawn_counts(np.random.default_rng(0))
 ROWS = list(zip(COUNTS.query, COUNTS.document, COUNTS.position, COUNTS.shown, COUNTS.clicks, strict=True))
@@ -63,12 +62,6 @@ def test_strength_is_that_of_the_distribution_that_was_drawn_from() -> None:
         assert strength_of(clicks, expected) == pytest.approx(strength, rel=0.1)
         error = np.mean((shrunken(clicks, expected) - factors) ** 2)
         assert error < np.mean((clicks / expected - factors) ** 2) and error < np.mean((1.0 - factors) ** 2)
-
-
-def test_loss_is_the_mean_over_impressions() -> None:
-    p = ClickRate("position").fit(COUNTS).click_probability(COUNTS)
-    loss = -sum(row[4] * log(q) + (row[3] - row[4]) * log(1.0 - q) for row, q in zip(ROWS, p, strict=True))
-    assert log_loss(ClickRate("position").fit(COUNTS), COUNTS) == pytest.approx(loss / COUNTS.shown.sum(), rel=1e-12)
 
 
 def test_what_rates_do_not_tell_is_an_error() -> None:

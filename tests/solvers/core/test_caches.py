@@ -93,6 +93,7 @@ def test_code_is_kept_in_the_cache_where_the_package_is_read_only(package: Path,
     assert list(folder.rglob("*.nbi"))
 
 
+@pytest.mark.thorough
 def test_without_any_cache_one_line_says_so(package: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     cache.mkdir()

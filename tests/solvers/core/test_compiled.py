@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
-import subprocess
 import sys
 from pathlib import Path
 from uuid import uuid4
@@ -14,6 +12,7 @@ import pytest
 from ranktune.solvers.boosting import rank_boost_kernels
 from ranktune.solvers.core import compiled as module
 from ranktune.solvers.core import grade_tree
+from ranktune.solvers.core.machine_code import folders
 from ranktune.solvers.data import products
 from ranktune.solvers.losses import order_statistics_kernels, window_sums
 from ranktune.solvers.optimizers import domination_columns
@@ -31,16 +30,26 @@ def by_name(x):
 @compiled
 def by_module(x):
     return 10 * inner_kernels.inner(x)
-print(by_name(1), by_module(1), twice_removed(1), sum(k.machine.stats.cache_hits.total() for k in (by_name, by_module)))
+found = [by_name(1), by_module(1), twice_removed(1)]
+found.append(sum(kernel.machine.stats.cache_hits.total() for kernel in (by_name, by_module)))
 """
 
 
-def test_a_change_of_a_kernel_reaches_those_that_call_it_from_other_files(tmp_path: Path) -> None:
+def test_a_change_of_a_kernel_reaches_those_that_call_it_from_other_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ranktune.solvers.core.machine_code import locator
+
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(folders, "code_folder", folders.code_folder.__wrapped__)
+    monkeypatch.syspath_prepend(tmp_path)
+
     def run() -> list[int]:
-        command = [sys.executable, "-c", "import outer_kernels"]
-        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-        return [int(word) for word in done.stdout.split()]
+        for name in ("inner_kernels", "outer_kernels"):
+            sys.modules.pop(name, None)
+        locator._stamp.cache_clear()
+        found: list[int] = importlib.import_module("outer_kernels").found
+        return found
 
     (tmp_path / "outer_kernels.py").write_text(OUTER)
     (tmp_path / "inner_kernels.py").write_text(INNER.format("1"))

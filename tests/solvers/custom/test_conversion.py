@@ -11,32 +11,27 @@ from sklearn import ensemble, linear_model, pipeline, preprocessing, svm, tree
 from ranktune.solvers import LinearModel, TreeModel
 from ranktune.solvers.custom.conversion import converted, is_convertible
 from ranktune.solvers.custom.fitting import fitted
-from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Origin
+from tests.support.tree_samples import graded
 
 ORIGIN: Origin = {"solver": "Mine", "parameters": {}, "feature_names": None, "metric": None, "fingerprint": None}
 
 
-def data(dtype: Any, seed: int = 0) -> Queries:
-    """Queries whose features have few values, so that splits fall on them."""
-    generator = np.random.default_rng(seed)
-    X = np.round(generator.normal(size=(300, 5)), 1).astype(dtype)
-    y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + generator.normal(size=300), [0.0, 1.0])
-    return Queries.from_arrays(X, y, group=np.full(30, 10))
-
-
 def lightgbm_ranker() -> Any:
-    lightgbm = pytest.importorskip("lightgbm")
+    import lightgbm
+
     return lightgbm.LGBMRanker(n_estimators=15, min_child_samples=3, verbosity=-1, n_jobs=1)
 
 
 def xgboost_ranker(**options: Any) -> Any:
-    xgboost = pytest.importorskip("xgboost")
+    import xgboost
+
     return xgboost.XGBRanker(n_estimators=15, n_jobs=1, **options)
 
 
 def xgboost_regressor(**options: Any) -> Any:
-    xgboost = pytest.importorskip("xgboost")
+    import xgboost
+
     return xgboost.XGBRegressor(n_estimators=15, n_jobs=1, **options)
 
 
@@ -68,7 +63,7 @@ OTHERS: dict[str, Any] = {
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", [*LINES, *TREES])
 def test_a_converted_model_scores_the_same(name: str, dtype: Any) -> None:
-    train, other = data(dtype), data(dtype, seed=1)
+    train, other = graded(dtype=dtype), graded(1, dtype=dtype)
     estimator = fitted((LINES | TREES)[name](), train)
     assert is_convertible(estimator)
     model = converted(estimator, train, ORIGIN)
@@ -83,7 +78,7 @@ def test_other_estimators_stay_as_they_are(name: str) -> None:
 
 
 def test_a_model_that_would_score_differently_is_not_converted() -> None:
-    train = data(np.float64)
+    train = graded()
     estimator = fitted(xgboost_regressor(booster="dart", rate_drop=0.5, skip_drop=0.0), train)
     model = converted(estimator, train, ORIGIN)
     if model is not None:

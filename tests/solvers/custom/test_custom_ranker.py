@@ -13,12 +13,10 @@ import numpy as np
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from scipy import sparse
-from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVR
 
 from ranktune import register_solver
 from ranktune.solvers import LinearModel, TreeModel, load_model
@@ -31,7 +29,6 @@ from ranktune.solvers.linear.best_feature import BestFeature
 from ranktune.solvers.models.blend import BlendModel, blended
 from ranktune.solvers.models.custom import CustomModel
 from ranktune.solvers.registry import SOLVERS, custom_names, make, solver_class
-from ranktune.solvers.registry import make as make_solver
 from tests.support.custom_solvers import MeanOfQuery, PowerRidge
 
 
@@ -314,17 +311,3 @@ def test_trees_and_lines_of_other_libraries_become_our_models() -> None:
 
     register_solver("Boosted", GradientBoostingRegressor(n_estimators=5), [Int("max_depth", 1, 3)])
     assert isinstance(make("Boosted", {}, seed=0).fit(queries()).as_model(), TreeModel)
-
-
-@pytest.mark.parametrize("make", [KNeighborsRegressor(), HistGradientBoostingRegressor(max_iter=5), SVR()])
-def test_estimators_of_scikit_learn_are_saved_by_skops(make: Any, tmp_path: Path) -> None:
-    pytest.importorskip("skops")
-    register_solver("Mine", make, [], save="skops")
-    data = queries()
-    model = make_ranker("Mine").fit(data).as_model()
-    model.save(tmp_path / "model.json")
-    np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(data), model.predict(data))
-
-
-def make_ranker(name: str) -> Any:
-    return make_solver(name, {}, 0)

@@ -1,18 +1,17 @@
 """Gathered queries equal selected and joined ones; what is in memory meanwhile is a block."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import sparse
 
-from ranktune.solvers.core.arrays import Features, Ints, stored_arrays
+from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.data import gathering
 from ranktune.solvers.data.gathering import Gathering, gathered
 from ranktune.solvers.data.origins import origin_of
 from ranktune.solvers.data.queries import Queries, concatenate
+from tests.support.query_samples import assert_same, some
 
 
 @pytest.fixture(autouse=True)
@@ -21,41 +20,6 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(gathering, "MIN_BYTES", 1)
     monkeypatch.setattr(gathering, "BLOCK_BYTES", 500)
     yield
-
-
-def some(seed: int, n_queries: int = 40, *, layout: str = "dense", dtype: str = "float32") -> Queries:
-    """Return queries of 1 to 20 documents with ids, names, weights, constraints and missing values."""
-    generator = np.random.default_rng(seed)
-    lengths = generator.integers(1, 20, n_queries)
-    X: Features = generator.normal(size=(lengths.sum(), 6)).astype(dtype)
-    X[generator.random(X.shape) < 0.6] = 0.0
-    X[3, 2] = np.nan
-    return Queries.from_arrays(
-        X if layout == "dense" else sparse.csr_array(X),
-        generator.integers(0, 4, len(X)),
-        group=lengths,
-        document_ids=[f"{seed}-{k}" for k in range(len(X))],
-        feature_names=list("abcdef"),
-        query_weights=generator.uniform(0.5, 2.0, n_queries) if seed % 2 else None,
-        document_weights=generator.uniform(0.5, 2.0, len(X)) if seed % 3 else None,
-        positions=generator.integers(0, 9, len(X)) if seed % 3 else None,
-        monotone=[0, 1, -1, 0, 0, 0],
-    )
-
-
-def assert_same(queries: Queries, other: Queries) -> None:
-    """Assert that two Queries are equal in every field, to the bit."""
-    for field in fields(Queries):
-        a, b = getattr(queries, field.name), getattr(other, field.name)
-        if field.name == "features":
-            assert type(a) is type(b) or isinstance(a, np.ndarray) == isinstance(b, np.ndarray)
-            for x, y in zip(stored_arrays(a), stored_arrays(b), strict=True):
-                assert x.dtype == y.dtype and x.tobytes() == y.tobytes()
-        elif isinstance(a, np.ndarray):
-            np.testing.assert_array_equal(a, b)
-        else:
-            assert a == b
-    assert queries.fingerprint == other.fingerprint
 
 
 NUMBERS: dict[str, Sequence[int]] = {

@@ -41,16 +41,6 @@ def test_dense_and_sparse_are_divided_by_their_range_in_the_list(dtype: Any) -> 
     np.testing.assert_array_equal(dense(csr), scaled)
 
 
-def test_every_feature_spans_one_or_nothing() -> None:
-    X, starts = example()
-    scaled = scaled_by_list(X, starts)
-    for a, b in pairwise(starts):
-        spread, before = np.ptp(scaled[a:b], axis=0), np.ptp(X[a:b], axis=0)
-        np.testing.assert_allclose(spread, before > 0, atol=1e-12)
-    assert not scaled[:20, 3].any()  # constant in its list
-    assert not scaled[20].any()  # a list of one document
-
-
 def test_the_caller_keeps_its_arrays() -> None:
     X, starts = example()
     csr = sparse.csr_array(X)
@@ -60,11 +50,6 @@ def test_the_caller_keeps_its_arrays() -> None:
     assert stored_values(scaled_by_list(csr, starts)).size == stored
     np.testing.assert_array_equal(X, copy)
     np.testing.assert_array_equal(dense(csr), copy)
-
-
-def test_zero_counts_where_a_sparse_list_stores_less_than_all() -> None:
-    csr = sparse.csr_array(np.array([[4.0, 4.0], [0.0, 2.0]]))
-    np.testing.assert_allclose(dense(scaled_by_list(csr, np.array([0, 2]))), [[1.0, 2.0], [0.0, 1.0]])
 
 
 def test_ranges_too_small_or_too_large_to_divide_by() -> None:

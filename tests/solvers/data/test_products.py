@@ -56,12 +56,6 @@ def test_blocks_of_rows_add_up_to_the_whole(form: str) -> None:
     np.testing.assert_allclose(total, 1.0 + full.T @ v, rtol=1e-13)
 
 
-def test_rows_without_entries_score_zero() -> None:
-    X = sparse.csr_array((3, 4))
-    assert (products.scores(X, np.ones(4)) == 0.0).all()
-    assert (products.transposed(X, np.ones(3)) == 0.0).all()
-
-
 @pytest.mark.parametrize("n_features", [MANY_FEATURES - 1, MANY_FEATURES])
 def test_columns_that_are_filled_often_come_first(n_features: int) -> None:
     generator = np.random.default_rng(0)

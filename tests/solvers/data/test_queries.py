@@ -49,31 +49,6 @@ def test_sparse_duplicates_are_summed_and_the_callers_matrix_stays() -> None:
     assert matrix.nnz == 3
 
 
-@pytest.mark.parametrize(
-    ("features", "grades", "word"),
-    [
-        (X, Y[:5], "one grade per row"),
-        (X, [[grade] for grade in Y], "shape"),
-        (X, [0, 1, 2, 0, 1, np.nan], "grade in row 5"),
-        (X, ["a"] * 6, "y is not numeric"),
-        (X, [None] * 5 + [{}], "y is not numeric"),
-        (X, np.array(Y) * 1j, "Complex data not supported: y"),
-        (X * 1j, Y, "Complex data not supported: X"),
-        (sparse.csr_array(X * 1j), Y, "Complex data not supported: X"),
-        (sparse.coo_array(X[:, 0]), Y, "two-dimensional"),
-        (X[:, 0], Y, "two-dimensional"),
-        ([["a", "b"]] * 6, Y, "X is not numeric"),
-        ([[1, 2]] * 5 + [[1]], Y, "X is not numeric"),
-        (np.where(X == 5, np.inf, X), Y, "row 2, column 1 is inf"),
-        (sparse.csr_array(np.where(X == 5, -np.inf, X)), Y, "row 2, column 1 is -inf"),
-        (np.where(X == 5, np.inf, np.where(X == 1, np.nan, X)), Y, "row 2, column 1 is inf"),
-    ],
-)
-def test_arrays_that_cannot_be_are_named(features: Any, grades: Any, word: str) -> None:
-    with pytest.raises(DataError, match=word):
-        Queries.from_arrays(features, grades, qid=QID)
-
-
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
 def test_missing_values_are_noted_and_kept(make: Any) -> None:
     queries = Queries.from_arrays(make(np.where(X == 5, np.nan, X)), Y, qid=QID)
@@ -87,28 +62,6 @@ def test_missing_values_are_noted_and_kept(make: Any) -> None:
 def test_finite_numbers_whose_sum_overflows_are_accepted() -> None:
     assert Queries.from_arrays(np.full((3, 2), 1.7e308), [0, 1, 2]).n_documents == 3
     assert Queries.from_arrays(np.full((3, 2), 3.4e38, dtype=np.float32), [0, 1, 2]).n_documents == 3
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"grades": np.zeros(5)},
-        {"starts": np.array([0, 2, 2, 6])},
-        {"starts": np.array([1, 2, 5, 6])},
-        {"starts": np.array([0, 2, 5])},
-        {"query_ids": np.array([1, 2])},
-        {"document_ids": np.array(["x"])},
-        {"feature_names": ("one",)},
-    ],
-)
-def test_parts_that_disagree_are_refused(change: dict[str, Any]) -> None:
-    parts: dict[str, Any] = {
-        "features": X, "grades": np.array(Y, dtype=float), "starts": np.array([0, 2, 5, 6]),
-        "query_ids": np.array(["a", "b", "c"]),
-    }  # fmt: skip
-    assert Queries(**parts).n_queries == 3
-    with pytest.raises(DataError):
-        Queries(**{**parts, **change})
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])

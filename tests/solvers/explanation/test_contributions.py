@@ -8,7 +8,6 @@ from itertools import combinations
 from math import factorial
 from typing import Any
 
-import lightgbm
 import numpy as np
 import pytest
 from scipy import sparse
@@ -23,7 +22,6 @@ from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.custom import CustomModel
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.solvers.models.other_libraries.lightgbm import trees_of as trees_of_lightgbm
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import Trees, joined, one_tree
 from tests.support.export_samples import random_rows, random_trees
@@ -144,32 +142,6 @@ def test_of_a_blend_are_those_of_its_parts() -> None:
     parts = sum(contributions(part, queries, DOCUMENTS, BACKGROUND) for part in blend.parts)
     np.testing.assert_allclose(contributions(blend, queries, DOCUMENTS, BACKGROUND), parts, rtol=0, atol=1e-12)
     assert is_exact(blend)
-
-
-def test_two_documents_contribute_the_opposite_of_each_other() -> None:
-    model, queries = TreeModel(random_trees(5, features=WIDTH), WIDTH, "LambdaMART"), query(4)
-    first, second = np.array([0]), np.array([1])
-    forth, back = contributions(model, queries, first, second), contributions(model, queries, second, first)
-    np.testing.assert_allclose(forth, -back, rtol=0, atol=1e-12)
-    assert (contributions(model, queries, first, first) == 0.0).all()
-
-
-@pytest.mark.parametrize(("leaves", "alike"), [(2, True), (8, False)])
-def test_differences_are_those_of_lightgbm_where_trees_are_stumps(leaves: int, alike: bool) -> None:
-    """Its pred_contrib weighs ways by the training documents; of two documents' difference that leaves no trace if
-    every tree has one split."""
-    generator = np.random.default_rng(0)
-    X = generator.normal(size=(400, WIDTH))
-    y = X[:, 0] * X[:, 1] + X[:, 2] + generator.normal(size=400)
-    settings = {"num_leaves": leaves, "objective": "regression", "verbose": -1, "num_threads": 1, "seed": 0}
-    booster = lightgbm.train(settings, lightgbm.Dataset(X, y), 40)
-    theirs = np.asarray(booster.predict(X[:2], pred_contrib=True))
-    model = TreeModel(trees_of_lightgbm(booster.model_to_string(), False), WIDTH, "LambdaMART")
-    queries = Queries.from_arrays(X[:2], np.zeros(2))
-    ours = contributions(model, queries, np.array([0]), np.array([1]))[0]
-    difference = theirs[0] - theirs[1]
-    assert ours.sum() == pytest.approx(difference.sum(), abs=1e-9)
-    assert np.allclose(ours, difference[:WIDTH], rtol=0, atol=1e-9) == alike
 
 
 def test_of_an_estimator_of_the_users_are_sampled_and_add_up() -> None:

@@ -49,14 +49,6 @@ def queries(layout: Any = np.asarray, seed: int = 0) -> Queries:
     return Queries.from_arrays(layout(X), grades, group=[10, 3, 7, 20, 20])
 
 
-def ndcg(scores: Floats, grades: Floats, k: int = 3) -> float:
-    """NDCG of one query whose scores all differ, by its definition."""
-    order = np.argsort(-scores)[:k]
-    discounts = 1.0 / np.log2(np.arange(2, k + 2))[: len(order)]
-    best = np.sort(2.0**grades - 1.0)[::-1][:k]
-    return float((2.0 ** grades[order] - 1.0) @ discounts / (best @ discounts))
-
-
 @pytest.mark.parametrize("name", models())
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 def test_losses_are_those_of_a_loop(name: str, layout: Any) -> None:
@@ -76,21 +68,6 @@ def test_losses_are_those_of_a_loop(name: str, layout: Any) -> None:
                     changed[row, column] = X[source, column]
             total += before - METRIC.per_query(model.predict(data.with_features(layout(changed))), data)
         np.testing.assert_allclose(losses, total / 3, rtol=0, atol=1e-12)
-
-
-def test_the_mean_over_many_shuffles_is_that_over_all() -> None:
-    """For a query of four documents all 24 orders are counted, with NDCG by its definition."""
-    X, grades = np.random.default_rng(1).normal(size=(4, 2)), np.array([2.0, 0.0, 1.0, 0.0])
-    model = LinearModel(np.array([1.0, 0.7]), "RankSVM")
-
-    def value(order: Any) -> float:
-        return ndcg(X[:, 1] * 0.7 + X[list(order), 0], grades)
-
-    expected = value(range(4)) - np.mean([value(order) for order in permutations(range(4))])
-    losses = shuffling_losses(
-        model, Queries.from_arrays(X, grades), parse_metric("ndcg@3"), [np.array([0])], repeats=1_500
-    )
-    assert losses[0, 0] == pytest.approx(expected, abs=0.03)
 
 
 def test_shuffled_rows_stay_in_their_query_and_are_uniform() -> None:
@@ -114,20 +91,6 @@ def test_a_feature_of_the_query_and_an_unused_one_lose_nothing() -> None:
     assert np.nanmax(np.abs(losses[:2])) < 1e-12
     assert np.nanmean(losses[2]) != 0.0
     assert np.isnan(losses[:, 0]).all()
-
-
-def test_the_features_of_the_truth_lose_most() -> None:
-    generator = np.random.default_rng(3)
-    X = generator.normal(size=(2_000, 6))
-    truth = 2.0 * X[:, 4] + X[:, 1] * (X[:, 4] > 0)
-    data = Queries.from_arrays(X, np.digitize(truth, [-1.0, 0.0, 2.0]).astype(float), group=np.full(100, 20))
-    from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
-
-    model = LambdaMART(trees=40, random_state=0).fit(data).as_model()
-    losses = np.nanmean(shuffling_losses(model, data, METRIC, [np.array([j]) for j in range(6)]), axis=1)
-    assert np.argsort(-losses)[:2].tolist() == [4, 1]
-    assert losses[4] > 0.2
-    assert losses[4] > 3.0 * losses[1] > 6.0 * np.delete(losses, [1, 4]).max()
 
 
 def effects_by_loop(model: Model, data: Queries, column: int, grid: Floats) -> Floats:

@@ -11,8 +11,8 @@ import pytest
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.distillation.distil import distil
+from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.export.absent import ERAS, NAN, RIGHT, ZERO, arrival, unlike_training
-from ranktune.solvers.export.formats import FORMATS, export
 from ranktune.solvers.export.source import source_of
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import needs_of
@@ -20,7 +20,7 @@ from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.registry import SOLVERS, solver_class
 from tests.support.export_evaluators import by_reader, documents
 from tests.support.export_samples import trees
-from tests.support.missing_samples import NAMES, SUMS, TREES, is_there, model_of, some_lacking
+from tests.support.missing_samples import NAMES, SUMS, TREES, model_of, some_lacking
 
 CASES = [(format, ".".join(map(str, era.since))) for format, eras in ERAS.items() for era in eras]
 DOCUMENTS = 5_000
@@ -35,8 +35,6 @@ def absent_documents(seed: int) -> Queries:
 
 
 def of_kind(kind: str) -> Model:
-    if not is_there(kind):
-        pytest.skip(f"the library of {kind} is not here")
     return distil(model_of("Blend", 0), some_lacking(0)) if kind == "copy" else model_of(kind, 0)
 
 

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import ranktune
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.registry import make
-from tests.solvers.export.test_scores import assert_close, names_of, scored
-from tests.support.commands import succeeded
-from tests.support.export_evaluators import EVALUATORS
-from tests.support.export_evaluators import documents as as_documents
-from tests.support.missing_samples import is_there
+from tests.solvers.export.test_scores import assert_close, scored
 
 N_FEATURES = 50
 FEW = {"vespa": 100, "pmml": 300, "solr": 1_000, "elasticsearch": 1_000}
-"""Documents that readers which take long score, except where a test may be slow."""
+"""Documents that readers which take long score."""
 FORMATS = ("lightgbm", "onnx", "solr", "elasticsearch", "vespa", "pmml", "python")
 MEMBERS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("LambdaMART", {"leaves": 8}),
@@ -55,7 +49,7 @@ def bag_of(kind: str, missing: bool) -> Model:
     queries = drawn(2_000, missing)
     if kind == "seeds":
         return make("LambdaMART", {"trees": 8, "leaves": 8, "loss": "smoothed", "seeds": 3}, 0).fit(queries).as_model()
-    rankers = [make(solver, {"trees": 5, **params}, 0) for solver, params in MEMBERS if is_there(solver)]
+    rankers = [make(solver, {"trees": 5, **params}, 0) for solver, params in MEMBERS]
     members = [ranker.fit(queries).as_model() for ranker in rankers]
     return blended(members, np.random.default_rng(1).uniform(0.1, 2.0, len(members)).tolist(), "Blend", {})
 
@@ -74,44 +68,12 @@ def documents(model: TreeModel, missing: bool) -> Floats:
     return X.astype(np.float64)
 
 
-def check(format: str, model: Model, n_documents: int | None) -> None:
-    assert isinstance(model, TreeModel)
-    X = documents(model, model.takes_missing)[:n_documents]
-    result = scored(model, format, X)
-    assert len(np.unique(result)) > 0.8 * min(len(X), 5_000)
-    assert_close(result, model.predict(X), format)
-
-
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize(("kind", "missing"), [("seeds", False), ("objectives", True)])
 def test_documents_have_the_scores_of_the_model(kind: str, missing: bool, format: str) -> None:
-    check(format, bag_of(kind, missing), FEW.get(format))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize("kind", ["seeds", "objectives"])
-def test_10_000_documents_have_the_scores_of_the_model(kind: str, missing: bool, format: str) -> None:
-    check(format, bag_of(kind, missing), None)
-
-
-@pytest.fixture(scope="module")
-def delivered(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the file of the blend of trees that a study made."""
-    solvers, folder = ["LambdaMART", "GBDTRanker", "SymmetricGBDT"], tmp_path_factory.mktemp("bags")
-    ranktune.tune(
-        drawn(1_200, False), test=drawn(400, False), solvers=solvers, trials=3, folds=2, jobs=1, serve=["solr"],
-        space={f"{solver}.trees": 10 for solver in solvers}, home=folder, name="bag",
-    )  # fmt: skip
-    return folder / "bag" / "models" / "Blend.json"
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_the_blend_of_a_study_is_exported_by_the_command(format: str, delivered: Path, tmp_path: Path) -> None:
-    model, file = ranktune.load_model(delivered), tmp_path / "exported"
-    assert isinstance(model, TreeModel) and model.solver == "Blend"
-    succeeded("export", delivered, "--format", format, "-o", file)
-    content = file.read_bytes() if format == "onnx" else file.read_text()
-    X, names = documents(model, False)[:50], names_of(model)
-    assert_close(EVALUATORS[format](content, names)(as_documents(X, names)), model.predict(X), format)
+    model = bag_of(kind, missing)
+    assert isinstance(model, TreeModel)
+    X = documents(model, missing)[: FEW.get(format)]
+    result = scored(model, format, X)
+    assert len(np.unique(result)) > 0.8 * min(len(X), 5_000)
+    assert_close(result, model.predict(X), format)

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.export.check import EVALUATORS, agreement, check_evaluator, ranks_alike
-from ranktune.solvers.export.formats import FORMATS, export
 from ranktune.solvers.export.syntax import SYNTAX
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import parts_of
@@ -29,9 +29,6 @@ def queries(features: int = 5, rows: int = 60) -> Queries:
 @pytest.mark.parametrize("format", EVALUATORS)
 @pytest.mark.parametrize("model", [make() for make in SAMPLES.values()], ids=SAMPLES)
 def test_what_was_exported_agrees(format: str, model: Model) -> None:
-    if format == "onnx":
-        pytest.importorskip("onnxruntime")
-        pytest.importorskip("onnx")
     if not FORMATS[format].holds(parts_of(model)):
         pytest.skip(f"{format} does not hold it")
     result = agreement(model, format, export(model, format), queries())

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.encoding import Age, Category, Encoding
+from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.export.definitions.files import definition_files
 from ranktune.solvers.export.definitions.meanings import meanings_of
-from ranktune.solvers.export.formats import FORMATS, export
 from ranktune.solvers.export.source import source_of
 from ranktune.solvers.export.syntax import SYNTAX, check_syntax
 from ranktune.solvers.models.blend import BlendModel, needs_of

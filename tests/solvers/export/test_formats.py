@@ -44,7 +44,8 @@ def readable(content: str | bytes) -> str:
     """Text as it is, ONNX as JSON of its fields."""
     if isinstance(content, str):
         return content
-    onnx = pytest.importorskip("onnx")
+    import onnx
+
     fields = import_module("google.protobuf.json_format").MessageToDict(onnx.load_from_string(content))
     return json.dumps(fields, indent=1, sort_keys=True) + "\n"
 
@@ -67,22 +68,6 @@ def test_the_file_holds_what_is_returned(kind: str, format: str, tmp_path: Path)
     assert raw == (content if isinstance(content, bytes) else content.encode())
     assert export(model, format) == content
     assert isinstance(content, str) == FORMATS[format].is_text
-
-
-@pytest.mark.parametrize(("kind", "format"), CASES)
-def test_only_features_that_matter_are_written(kind: str, format: str) -> None:
-    text = readable(export(SAMPLES[kind](), format))
-    assert ("clicks" in text) == (format == "lightgbm")  # it names all columns
-    if format not in ("ranklib", "liblinear"):
-        assert "bm25" in text and "page" in text
-
-
-def test_numbers_are_written_with_all_their_digits() -> None:
-    for format in ("vespa", "pmml", "ranklib", "liblinear", "json", "python", "solr", "elasticsearch"):
-        text = str(export(linear(), format))
-        assert "0.3333333333333333" in text and "-2.5e-07" in text, format
-    profile = str(export(linear(), "vespa"))  # its constants could not hold the exponent
-    assert "constants" not in profile and load_vespa(profile)({"clicks": 1.0, "page rank": 1.0}) == -2.5e-7
 
 
 def test_what_a_format_does_not_hold_is_refused() -> None:
@@ -140,7 +125,8 @@ def test_the_others_take_any_depth() -> None:
     exec(str(export(chain(5_000), "python")), made)
     assert made["score"]({"f1": 4_998.5}) == 4_999.0
     assert len(json.loads(export(chain(5_000), "json"))["trees"][0]["feature"]) == 5_000
-    onnxruntime = pytest.importorskip("onnxruntime")
+    import onnxruntime  # type: ignore[import-untyped]
+
     session = onnxruntime.InferenceSession(export(chain(5_000), "onnx"))
     assert session.run(None, {"features": np.array([[4_998.5]], np.float32)})[0][0, 0] == 4_999.0
 
@@ -251,24 +237,14 @@ def test_hostile_names_do_not_disturb_formats_that_go_by_number(format: str) -> 
     model = LinearModel(weights, "\ud800\0", feature_names=HOSTILE, metric="\n")
     content = export(model, format, name="\ud800\n")
     if isinstance(content, bytes):
-        onnx = pytest.importorskip("onnx")
+        import onnx
+
         made = onnx.load_from_string(content)
         onnx.checker.check_model(made, full_check=True)
         about = {entry.key: entry.value for entry in made.metadata_props}
         assert tuple(json.loads(about["feature_names"])) == HOSTILE
     else:
         assert content == export(LinearModel(weights, "RankSVM"), format)
-
-
-@pytest.mark.parametrize("kind", SAMPLES)
-def test_json_says_what_it_is(kind: str) -> None:
-    made = json.loads(str(export(SAMPLES[kind](), "json")))
-    assert made["kind"] == kind
-    assert [feature["name"] for feature in made["features"]] == [NAMES[0], *NAMES[2:]]
-
-
-def test_blends_are_sums_for_these_formats() -> None:
-    assert OF_BLENDS == ["vespa", "onnx", "pmml", "json", "python"]
 
 
 @pytest.mark.parametrize("format", sorted(FORMATS.keys() - set(OF_BLENDS)))

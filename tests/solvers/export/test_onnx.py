@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.export.formats import export
+from ranktune.solvers.export import export
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
@@ -19,15 +19,10 @@ from ranktune.solvers.models.trees import one_tree
 from tests.support.export_samples import SAMPLES, blend, linear
 
 
-def onnx() -> Any:
-    """Return the module, or skip the test."""
-    return pytest.importorskip("onnx")
-
-
 @pytest.mark.parametrize("model", [make() for make in SAMPLES.values()], ids=SAMPLES)
 def test_the_graph_is_valid_and_says_what_it_is(model: Model) -> None:
-    made = onnx().load_from_string(export(model, "onnx", name="mine"))
-    onnx().checker.check_model(made, full_check=True)
+    made = onnx.load_from_string(export(model, "onnx", name="mine"))
+    onnx.checker.check_model(made, full_check=True)
     about = {entry.key: entry.value for entry in made.metadata_props}
     assert json.loads(about["feature_names"]) == ["bm25(title)", "page rank", 'say "so"', "größe"]
     assert json.loads(about["columns"]) == [0, 2, 3, 4]
@@ -37,9 +32,9 @@ def test_the_graph_is_valid_and_says_what_it_is(model: Model) -> None:
 
 
 def test_a_blend_is_a_product_an_ensemble_and_their_sum() -> None:
-    graph = onnx().load_from_string(export(blend(), "onnx")).graph
+    graph = onnx.load_from_string(export(blend(), "onnx")).graph
     assert [node.op_type for node in graph.node] == ["IsNaN", "Where", "MatMul", "TreeEnsembleRegressor", "Add"]
-    weights, _ = (onnx().numpy_helper.to_array(initializer) for initializer in graph.initializer)
+    weights, _ = (onnx.numpy_helper.to_array(initializer) for initializer in graph.initializer)
     np.testing.assert_array_equal(weights, np.array([[1.0 / 3.0], [-2.5e-7], [0.0], [-1.0]], np.float32))
 
 

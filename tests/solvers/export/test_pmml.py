@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from xml.etree import ElementTree
 
 import numpy as np
+import pytest
 
-from ranktune.solvers.export.formats import export
+from ranktune.solvers.export import export
+from ranktune.solvers.export.pmml import FIELDS
 from ranktune.solvers.models.linear import LinearModel
 from tests.support.export_evaluators import by_pmml4s
 from tests.support.export_samples import (
@@ -51,3 +54,12 @@ def test_weights_of_a_blend_are_its_first_segment() -> None:
     used = [field.get("name") for field in segments[0].iter(DMG + "MiningField")]
     assert used == [predictor.get("name") for predictor in segments[0].iter(DMG + "NumericPredictor")]
     assert used == [NAMES[0], NAMES[2], NAMES[4]]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_what_jpmml_evaluator_loads_only_without_its_check_is_warned_of(more: int) -> None:
+    model = LinearModel(np.ones(FIELDS + more), "RankSVM")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert str(export(model, "pmml")).count("<DataField") == FIELDS + more
+    assert ["checkSchema" in str(each.message) for each in said] == [True] * more

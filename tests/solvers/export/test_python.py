@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.solvers.export.formats import export
+from ranktune.solvers.export import export
 from ranktune.solvers.models.base import Model
 from tests.support.export_samples import (
     NAMES,

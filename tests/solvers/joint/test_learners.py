@@ -30,13 +30,13 @@ def several(scalings: tuple[str, ...]) -> dict[int, PassRanker]:
             l1=(0.0, 1e-3, 0.05)[k % 3],
             l2=(1e-3, 0.0, 0.1)[k % 3],
             margin=1.0 + 0.5 * (k % 2),
-            average=("queries", "none")[k // 5],
+            average="none" if (weight == "recall") != (k == 5) else "queries",
             scaling=scalings[k % len(scalings)],
             passes=1,
         )
         for loss in ("pairwise_hinge", "pairwise_squared_hinge", "pairwise_logistic")
         for weight, at in (("uniform", 3), ("ndcg", 3), ("recall", 4))
-        for k in range(10)  # as many of a group as are not looked at one by one
+        for k in range(6)  # five of a group are not looked at one by one
     ]
     for k, C in enumerate((1e-5, 1e-2, 10.0)):
         scaling = scalings[k % len(scalings)]
@@ -59,9 +59,9 @@ def centred(scores: Floats, queries: Queries) -> Floats:
 
 @pytest.mark.parametrize(("is_sparse", "is_weighted"), [(False, False), (True, False), (False, True), (True, True)])
 def test_ends_as_each_alone(is_sparse: bool, is_weighted: bool) -> None:
-    queries = linear_queries(120, 1, is_sparse=is_sparse)
+    queries = linear_queries(60, 1, is_sparse=is_sparse)
     weights = np.random.default_rng(2).uniform(0.3, 3.0, queries.n_documents).round(1) if is_weighted else None
-    parts = parts_of(queries.with_documents({"document_weights": weights}), 150)
+    parts = parts_of(queries.with_documents({"document_weights": weights}), 80)
     rankers = several(("none", "minmax", "standard"))
     learners = JointLearners(parts[0], dtype=np.float64)
     learners.join(rankers)
@@ -86,14 +86,14 @@ def test_weighted_documents_of_lists_are_their_copies() -> None:
         learners.learn(queries)
         weights.append(learners.weights())
     np.testing.assert_allclose(weights[0], weights[1], rtol=1e-7, atol=1e-10)
-    assert len(uniform) == 30 and (np.abs(weights[0]).max(axis=1) > 1e-3).all()
+    assert len(uniform) == 18 and (np.abs(weights[0]).max(axis=1) > 1e-3).all()
 
 
 def test_long_lists_and_wide_scores_take_the_ways_of_one_alone() -> None:
     generator = np.random.default_rng(0)
     X = np.round(generator.normal(size=(1500, 4)), 3)
     queries = Queries.from_arrays(X, np.digitize(X @ [1.0, 2.0, 0.0, -1.0], [0.0, 2.0]), group=[700, 800])
-    parts = [queries, queries, queries]
+    parts = [queries, queries]
     rates = (1.0, 1.1, 1.2, 1.3, 1.4)  # as many of a group as are not looked at one by one
     rankers: dict[int, PassRanker] = dict(
         enumerate(
@@ -116,7 +116,7 @@ def test_long_lists_and_wide_scores_take_the_ways_of_one_alone() -> None:
 
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_joining_leaving_and_restoring_change_nothing_for_the_others(is_sparse: bool) -> None:
-    parts = parts_of(linear_queries(150, 2, is_sparse=is_sparse), 120)
+    parts = parts_of(linear_queries(90, 2, is_sparse=is_sparse), 120)
     first, later = several(("none",)), {number + 100: learner for number, learner in several(("none",)).items()}
     later = {number: learner for number, learner in later.items() if getattr(learner, "pairs_per_query", None) is None}
     learners = JointLearners(parts[0], dtype=np.float64)

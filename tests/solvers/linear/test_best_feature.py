@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import sparse
 
-from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.best_feature import BestFeature, _rivals
 from ranktune.solvers.metrics.metrics import parse_metric
@@ -21,25 +23,16 @@ def with_a_good_column(sign: float) -> Queries:
     return Queries.from_arrays(X, y, qid=np.arange(200) // 10)
 
 
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-@pytest.mark.parametrize("form", ["dense", "csr"])
-def test_finds_the_column_and_its_direction(sign: float, form: str) -> None:
-    queries = with_a_good_column(sign)
-    if form == "csr":
-        queries = queries.with_features(sparse.csr_array(queries.features))
-    ranker = BestFeature().fit(queries)
-    assert ranker.coef_.tolist() == [0.0, 0.0, 0.0, sign, 0.0]
-    assert ranker.feature_ == 3
-    assert ranker.score_ == pytest.approx(parse_metric("ndcg@10").mean(ranker.predict(queries), queries), rel=1e-12)
-
-
-@pytest.mark.parametrize("metric", ["map", "pairwise", "ndcg@3"])
-def test_no_column_in_either_direction_is_better(metric: str) -> None:
-    queries = with_a_good_column(0.0)
-    ranker = BestFeature(metric).fit(queries)
-    measure = parse_metric(metric)
-    others = [measure.mean(sign * queries.features[:, j], queries) for j in (0, 2, 4) for sign in (1, -1)]
-    assert ranker.score_ == pytest.approx(max(others), rel=1e-12)
+@pytest.mark.parametrize("sign", [1.0, -1.0, 0.0])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("metric", ["map", "pairwise", "ndcg@10"])
+def test_no_column_in_either_direction_is_better(sign: float, form: Any, metric: str) -> None:
+    queries, measure = with_a_good_column(sign), parse_metric(metric)
+    ranker = BestFeature(metric).fit(queries.with_features(form(queries.features)))
+    values = {(j, s): measure.mean(s * queries.features[:, j], queries) for j in (0, 2, 3, 4) for s in (1.0, -1.0)}
+    assert ranker.score_ == pytest.approx(max(values.values()), rel=1e-12)
+    if sign:
+        assert ranker.feature_ == 3 and ranker.coef_.tolist() == [0.0, 0.0, 0.0, sign, 0.0]
 
 
 def many_queries(n_queries: int = 1500) -> Queries:
@@ -91,19 +84,6 @@ def test_constant_features_alone_leave_no_choice() -> None:
 def test_a_metric_that_skips_all_queries_is_refused() -> None:
     with pytest.raises(DataError, match="skips all 1 queries"):
         BestFeature("map:relevant=5").fit([[1.0], [2.0]], [0, 1])
-
-
-def test_negative_grades_are_compared_by_pairs() -> None:
-    queries = with_a_good_column(1.0)
-    shifted = Queries.from_arrays(queries.features, queries.grades - 2, qid=queries.query_of_document)
-    ranker = BestFeature().fit(shifted)
-    assert ranker.feature_ == 3
-    assert ranker.score_ == pytest.approx(parse_metric("pairwise").mean(ranker.predict(shifted), shifted), rel=1e-12)
-
-
-def test_an_unknown_metric_is_refused_before_any_work() -> None:
-    with pytest.raises(ParameterError, match="ndgc"):
-        BestFeature("ndgc@10").fit(with_a_good_column(1.0))
 
 
 @pytest.mark.parametrize("grades", [[0.5, 2.0, 1.0], [-1.0, 2.0, 0.0], [0.0, 31.0, 1.0]])

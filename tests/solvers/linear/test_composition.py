@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import pickle
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import check_estimator
 
 from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import query_factors
 from ranktune.solvers.linear.parts import general
 from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy
-from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall
-from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseSquaredHinge
+from ranktune.solvers.losses.pair_weights import DeltaNDCG
+from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
 from ranktune.solvers.optimizers.base import check_parts
 from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, GradientSteps
 from ranktune.solvers.optimizers.one_pass import FOBOS, PSGD, RDA, TGD
-from ranktune.solvers.optimizers.schedules import AdaGrad, Constant
+from ranktune.solvers.optimizers.schedules import AdaGrad
 from tests.support.optimizer_runs import optimizer_run
 from tests.support.plain_solvers import composed
 
@@ -99,11 +97,6 @@ def test_batch_optimizers_cannot_go_on_with_new_lists() -> None:
         composed(PairwiseLogistic(), None, L2(0.1), LBFGS()).partial_fit([[0.0], [1.0]], [0, 1])
 
 
-def test_scalings_are_those_of_the_optimizer() -> None:
-    with pytest.raises(ParameterError, match=r"scaling='list' is unknown. .*none"):
-        composed(penalty=L2(0.1), optimizer=LBFGS(), scaling="list").fit([[0.0], [1.0]], [0, 1])
-
-
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
 @pytest.mark.parametrize("optimizer", [FOBOS(), RDA(AdaGrad(0.2)), PSGD(), TGD(threshold=9.0, every=7)], ids=repr)
 @pytest.mark.parametrize("scaling", ["standard", "minmax"])
@@ -149,70 +142,9 @@ def test_not_converging_warns_once_unless_the_steps_were_planned() -> None:
     assert composed(PairwiseLogistic(), None, None, GradientSteps(max_iterations=1)).fit(X, y, qid=qid).n_iter_ == 1
 
 
-ONE_PASS = product(
-    (PairwiseHinge(), PairwiseSquaredHinge(), PairwiseLogistic(DeltaRecall(3))),
-    (FOBOS(), RDA(), PSGD(), TGD(), FOBOS(Constant(0.1))),
-)
-BATCH = product(
-    (SoftmaxCrossEntropy(), PairwiseSquaredHinge(), PairwiseLogistic()), (LBFGS(), OWLQN(), GradientSteps())
-)
-
-
-@pytest.mark.parametrize(
-    ("loss", "optimizer", "options"),
-    [(*parts, {"passes": 3}) for parts in ONE_PASS]
-    + [(*parts, {"penalty": L2(1e-4), "scaling": "standard"}) for parts in BATCH],
-    ids=repr,
-)
-def test_every_combination_learns_to_rank(loss: Any, optimizer: Any, options: dict[str, Any]) -> None:
-    X, y, qid = lists(2)
-    coef = composed(loss, optimizer=optimizer, **options).fit(X, y, qid=qid).coef_
-    truth = np.array([3.0, -2.0, 1.0, 0.0, 0.5])
-    assert coef @ truth / np.linalg.norm(coef) / np.linalg.norm(truth) > 0.95
-
-
-def test_parts_are_checked_once_before_training() -> None:
-    for penalty, optimizer in ((L1(0.1), PSGD()), (L2(0.1), TGD())):
-        with pytest.raises(IncompatibleParts, match=f"{type(optimizer).__name__} needs Penalty"):
-            check_parts(PairwiseHinge(), penalty, optimizer, general)
-        with pytest.raises(IncompatibleParts, match="Optimizers that work with"):
-            composed(penalty=penalty, optimizer=optimizer).fit([[0.0], [1.0]], [0, 1])
-    with pytest.raises(ParameterError, match="overshoots"):
-        composed(penalty=L2(2.0), optimizer=PSGD(Constant(1.0))).fit([[0.0], [1.0]], [0, 1])
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"passes": 0}, "passes=0: it must be a whole number"),
-        ({"scaling": "lists"}, "scaling='lists' is unknown. Did you mean 'list'"),
-        ({"random_state": -1}, "random_state=-1.*or None"),
-        ({"random_state": "0"}, "random_state='0'"),
-    ],
-)
-def test_parameters_that_cannot_be(parameters: dict[str, Any], message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        composed(**parameters).fit([[0.0], [1.0]], [0, 1])
-
-
 def test_clones_and_copies_learn_alike() -> None:
     X, y, qid = lists(3)
     ranker = composed(PairwiseLogistic(DeltaNDCG(5)), penalty=L1(1e-3), optimizer=RDA(), random_state=7)
     coef = ranker.fit(X, y, qid=qid).coef_
     np.testing.assert_array_equal(clone(ranker).fit(X, y, qid=qid).coef_, coef)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(ranker)).predict(X), ranker.predict(X))
-
-
-@pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore:.*does not inherit from `sklearn.base.BaseEstimator`:UserWarning")
-@pytest.mark.parametrize("optimizer", [FOBOS(), LBFGS()], ids=repr)
-def test_scikit_learn_accepts(optimizer: Any) -> None:
-    ranker = composed(PairwiseLogistic(), None, L2(0.01), optimizer)
-    # these two call partial_fit wherever there is one; with a batch optimizer it says what to do instead
-    refused = {"check_fit_score_takes_y": "", "check_n_features_in_after_fitting": ""}
-    expected = refused if isinstance(optimizer, LBFGS) else {}
-    results: list[dict[str, Any]] = check_estimator(ranker, on_fail=None, on_skip=None, expected_failed_checks=expected)
-    failed = {result["check_name"]: repr(result["exception"]) for result in results if result["status"] == "failed"}
-    assert failed == {}
-    assert all("IncompatibleParts" in repr(r["exception"]) for r in results if r["status"] == "xfail")
-    assert sum(result["status"] == "passed" for result in results) > 30

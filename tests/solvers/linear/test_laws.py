@@ -12,11 +12,6 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.core.space import defaults
-from ranktune.solvers.data.readers.text import read_text
-from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.names import SOLVERS
-from ranktune.solvers.registry import make
 from tests.support.domination_samples import PENALTIES
 from tests.support.linear_samples import CONFIGURATIONS, lists
 from tests.support.plain_solvers import (
@@ -110,16 +105,3 @@ def test_order_of_rows_and_queries_without_pairs_do_not_matter(ranker: Callable[
 def test_nothing_to_learn_is_said(ranker: Callable[[], Any]) -> None:
     with pytest.raises(DataError, match="nothing to learn"):
         ranker().fit(np.ones((4, 2)), [1, 2, 1, 1], qid=[0, 1, 2, 2])
-
-
-@pytest.mark.parametrize(("solver", "behind"), [("ElasticRank", 0.01), ("LambdaRank", 0.015), ("ListNet", 0.01)])
-@pytest.mark.parametrize("data", ["MQ2008", "OHSUMED"])
-def test_ranks_real_data_about_as_well_as_ranksvm(letor_folds: Any, data: str, solver: str, behind: float) -> None:
-    metric, difference = parse_metric("ndcg@10"), []
-    for fold in ("Fold1", "Fold3", "Fold5"):
-        train, vali = (read_text(letor_folds[data] / fold / f"{part}.txt") for part in ("train", "vali"))
-        ours = make(solver, defaults(SOLVERS[solver].space), seed=0).fit(train)
-        theirs = rank_svm(C=0.02, scaling="standard", average="pairs").fit(train)
-        scores = [np.nanmean(metric.per_query(ranker.predict(vali), vali)) for ranker in (ours, theirs)]
-        difference.append(scores[0] - scores[1])
-    assert np.mean(difference) > -behind

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.base import clone
 
-from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.optimizers.rank_svm import coarse_to_fine, sampling
 from ranktune.solvers.optimizers.rank_svm.curvature import DiagonalHessian, SampledHessian
@@ -82,12 +82,6 @@ def test_many_correlated_features_are_solved_by_a_shrunk_sample(
     assert isinstance(preconditioner, SampledHessian if correlated and loss == "l2" else DiagonalHessian)
     ranker = rank_svm(C=0.1, loss=loss, tol=tol).fit(queries)
     assert ranker.objective_ == pytest.approx(expected.objective_, rel=2 * tol)
-
-
-def test_forming_the_hessian_of_many_features_must_pay() -> None:
-    assert sampling.sample_size(30_000, 1000, 4000.0) == 2000
-    assert sampling.sample_size(30_000, 1000, 100.0) == 0  # sparse
-    assert sampling.sample_size(10**9, 2001, 8004.0) == 0  # its memory and factors
 
 
 def test_a_start_near_the_optimum_is_used() -> None:
@@ -161,29 +155,6 @@ def test_too_few_iterations_warn_once_and_keep_the_weights() -> None:
     assert ranker.objective_ < at_zero(RankObjective(Queries.from_arrays(X, y, qid=qid), 1.0))[0]
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"C": 0.0}, "C=0.0: it must be a positive number"),
-        ({"C": -1}, "C=-1"),
-        ({"C": float("nan")}, "C=nan"),
-        ({"C": "1"}, "C='1'"),
-        ({"tol": 0.0}, "tol=0.0"),
-        ({"max_iterations": 0}, "max_iterations=0"),
-        ({"scaling": "min-max"}, "Did you mean 'minmax'"),
-        ({"average": "query"}, "Did you mean 'queries'"),
-        ({"loss": "hinge"}, "loss='hinge' is unknown"),
-        ({"pairs": "adjcent"}, "Did you mean 'adjacent'"),
-        ({"threads": 0}, "threads=0"),
-        ({"warm_start": "yes"}, "warm_start='yes'"),
-    ],
-)
-def test_parameters_that_cannot_be(parameters: dict[str, Any], message: str) -> None:
-    X, y, qid = noisy()
-    with pytest.raises(ParameterError, match=message):
-        rank_svm(**parameters).fit(X, y, qid=qid)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_queries", [30, 300])
 def test_collinear_features_and_a_strong_loss_are_no_obstacle(dtype: Any, n_queries: int) -> None:
@@ -201,13 +172,6 @@ def test_raw_features_of_wildly_different_units_converge(n_queries: int) -> None
     ranker = rank_svm().fit(raw, y, qid=qid)
     assert ranker.converged_
     assert ranker.n_iter_ < 30
-
-
-def test_features_that_may_not_be_written_are_fine() -> None:
-    X, y, qid = noisy(15)
-    expected = rank_svm().fit(X, y, qid=qid).coef_
-    X.setflags(write=False)
-    np.testing.assert_array_equal(rank_svm().fit(X, y, qid=qid).coef_, expected)
 
 
 @pytest.mark.parametrize(("n_rows", "n_queries"), [(700, 300), (2800, 1400), (3000, 2)])
@@ -267,8 +231,7 @@ def test_pairs_of_adjacent_grades_are_those_without_a_grade_in_between(n_grades:
 
 
 @pytest.mark.parametrize("n_queries", [30, 300])
-@pytest.mark.parametrize("average", AVERAGES)
-@pytest.mark.parametrize("scaling", ["none", "standard", "minmax"])
+@pytest.mark.parametrize(("average", "scaling"), [("none", "none"), ("pairs", "standard"), ("queries", "minmax")])
 @pytest.mark.parametrize("form", ["dense", "csr"])
 def test_a_query_of_weight_two_stands_for_two(n_queries: int, average: str, scaling: str, form: str) -> None:
     X, y, qid = noisy(17, n_queries, 12)

@@ -57,15 +57,15 @@ def assert_equal_to_all_pairs(queries: Queries, w: Any, C: float = 0.7) -> None:
     np.testing.assert_allclose(product, expected[2], rtol=1e-9, atol=1e-9 * np.abs(expected[2]).max())
 
 
-@pytest.mark.parametrize("form", ["dense", "csr"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("form", "dtype"), [("dense", np.float32), ("dense", np.float64), ("csr", np.float32)])
 @pytest.mark.parametrize("n_grades", [2, 3, FEW, FEW + 1, 20, 1000])
 def test_equal_to_all_pairs(n_grades: int, form: str, dtype: Any) -> None:
     queries = tied(n_grades, n_grades, form, dtype)
     w = np.round(np.random.default_rng(n_grades).normal(size=5) * 2) / 2
     gaps = np.subtract.outer(*[queries.features @ w] * 2)
     assert (gaps == 1.0).sum() > 10  # the hard case is there: a margin of exactly 1 is not active
-    assert_equal_to_all_pairs(queries, w)
+    for scale in (1.0, 0.0, 1e-300, 30.0):  # at the small ones all pairs are active
+        assert_equal_to_all_pairs(queries, scale * w)
 
 
 @pytest.mark.parametrize("n_grades", [3, FEW, FEW + 1, 1000])
@@ -130,26 +130,11 @@ def test_images_of_sparse_features_are_scores_and_spare_their_computation(smooth
     np.testing.assert_allclose(hessian_product(objective, direction), product, rtol=1e-12)
 
 
-@pytest.mark.parametrize("form", ["dense", "csr"])
-@pytest.mark.parametrize("n_grades", [2, 3, FEW, FEW + 1, 40])
-def test_equal_to_all_pairs_where_all_of_them_are_active(n_grades: int, form: str) -> None:
-    queries = tied(n_grades, n_grades, form)
-    w = 0.01 * np.random.default_rng(n_grades).normal(size=5)
-    assert np.ptp(queries.features @ w) < 1.0
-    assert_equal_to_all_pairs(queries, w)
-
-
 @pytest.mark.parametrize("n_grades", range(1, 13))
 def test_equal_to_all_pairs_for_every_number_of_grades_of_one_query(n_grades: int) -> None:
     X = np.random.default_rng(n_grades).normal(size=(12, 3))
     y = np.arange(12) % n_grades
     assert_equal_to_all_pairs(Queries.from_arrays(X, y, qid=np.zeros(12, dtype=int)), np.array([0.5, -1.0, 2.0]))
-
-
-@pytest.mark.parametrize("scale", [0.0, 1e-300, 1e-3, 1.0, 30.0, 1e4])
-def test_equal_to_all_pairs_whatever_the_spread_of_scores(scale: float) -> None:
-    queries = tied(3, 4)
-    assert_equal_to_all_pairs(queries, scale * np.random.default_rng(1).normal(size=5))
 
 
 def test_one_score_far_from_the_others_is_sorted_too() -> None:

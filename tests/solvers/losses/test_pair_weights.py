@@ -1,4 +1,4 @@
-"""Pair weights: what they say about grades and ranks, and what they refuse. Their sums: test_losses."""
+"""Pair weights: what they say about grades and ranks, and what they refuse. Their sums: test_pairwise."""
 
 from __future__ import annotations
 

@@ -42,15 +42,6 @@ def test_linearised_values_have_the_mean_and_its_variance() -> None:
     np.testing.assert_allclose(linearised(VALUES, np.full(7, 3.0)), VALUES, rtol=1e-14)
 
 
-def test_the_variance_is_that_of_the_bootstrap() -> None:
-    generator = np.random.default_rng(0)
-    w = np.exp(generator.normal(size=300))
-    x = generator.random(300) + 0.2 * np.log(w)
-    drawn = generator.integers(300, size=(4000, 300))
-    means = (w * x)[drawn].sum(axis=1) / w[drawn].sum(axis=1)
-    assert linearised(x, w).std(ddof=1) / np.sqrt(300) == pytest.approx(means.std(), rel=0.05)
-
-
 def test_the_effective_number_is_that_of_the_queries_where_weights_are_equal() -> None:
     counted = np.array([True, False, True, True])
     assert effective_count(counted) == effective_count(counted, np.full(4, 0.3)) == pytest.approx(3.0)

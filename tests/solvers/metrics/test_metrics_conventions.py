@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.metrics.gains import discounts, gains
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 from ranktune.solvers.metrics.presets import MEASURES, PRESETS
@@ -31,6 +30,7 @@ def test_queries_without_anything_to_rank_are_skipped_or_counted() -> None:
         "mrr",
         "precision@1",
         "recall@1",
+        "r-precision",
         "wta",
         "pairwise",
         "kendall",
@@ -199,15 +199,3 @@ def test_any_text_is_a_metric_or_a_parameter_error(text: str) -> None:
         assert str(error)
     else:
         assert parse_metric(str(metric)) == metric
-
-
-def test_gains_and_discounts() -> None:
-    assert gains(np.array([0.0, 1, 2, 3])).tolist() == [0, 1, 3, 7]
-    assert gains(np.array([0.0, 1.5]), "linear").tolist() == [0, 1.5]
-    assert discounts(3).tolist() == pytest.approx([1, 1 / np.log2(3), 0.5])
-    assert discounts(4, "letor").tolist() == pytest.approx([1, 1, 1 / np.log2(3), 0.5])
-    assert len(discounts(0)) == 0
-    with pytest.raises(ParameterError, match="'linear'"):
-        gains(np.zeros(1), "liner")
-    with pytest.raises(ParameterError, match="'letor'"):
-        discounts(1, "leto")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ranktune.solvers.core.errors import ParameterError
@@ -36,6 +38,11 @@ SPELLINGS = {
     "map_cut_100": "map@100:trec_eval",
     "recip_rank": "mrr:trec_eval",
     "recip_rank@10": "mrr@10:trec_eval",
+    "Rprec": "r-precision:trec_eval",
+    "rprec:relevant=2": "r-precision:trec_eval,relevant=2",
+    "R-Precision": "r-precision",
+    "Rprec@5": None,
+    "bpref": None,
     "P_0": None,
     "P_": None,
     "p": None,
@@ -66,6 +73,15 @@ def test_every_name_has_a_meaning() -> None:
     assert not set(ALIASES) & set(MEASURES) and not set(ERROR_RATES) & set(MEASURES)
     assert {*ALIASES.values(), *ERROR_RATES.values()} <= set(MEASURES)
     assert set(TREC_EVAL.values()) <= set(PRESETS["trec_eval"])
+
+
+def test_what_needs_documents_without_judgments_is_refused_with_what_to_take_instead() -> None:
+    with pytest.raises(
+        ParameterError, match=r"not judged, and here these have grade 0.* 'Rprec' or 'map:trec_eval'"
+    ) as info:
+        parse_metric("BPref")
+    for instead in re.findall("'(.*?)'", str(info.value)):
+        assert parse_metric(instead).preset == "trec_eval"
 
 
 @pytest.mark.parametrize("written", ["domination_error", "domination-error", "ALL-PAIRS-ERROR"])

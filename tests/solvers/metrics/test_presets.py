@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, dcg_score, ndcg_score
 
-from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 from ranktune.solvers.metrics.presets import MEASURES, PRESETS, check_option, conventions
-from tests.support.metric_samples import trec_format
 
 CASES = {
     "untied": ([3, 0, 2, 1], [0.9, 0.8, 0.7, 0.1]),
@@ -24,17 +21,10 @@ CASES = {
     "one document": ([2], [0.3]),
     "fewer than k": ([1, 0], [0.1, 0.9]),
 }
-# ndcg@3 of the cases in this order, as the tools printed it
+# ndcg@3 of the cases in this order, as tools printed it that are not compared with below
 MEASURED = {
-    "ndcg@3:sklearn": [0.8400, 0, 0.5869, 0.5327, 1, 0.6309],  # but refuses a query of one document
     "ndcg@3:sklearn,ties=reverse": [0.8400, 0, 0.5869, 1, 1, 0.6309],  # ignore_ties=True
-    "ndcg@3:lightgbm": [0.9049, 1, 0.6443, 0, 1, 0.6309],
-    "ndcg@3:xgboost": [0.9049, 1, 0.6443, 0, 1, 0.6309],
     "ndcg@3:xgboost,gain=linear": [0.8400, 1, 0.6590, 0, 1, 0.6309],
-    "ndcg@3:xgboost,empty=0": [0.9049, 0, 0.6443, 0, 1, 0.6309],  # its ndcg@3-
-    "ndcg@3:catboost": [0.8400, 1, 0.1377, 0, 1, 0.6309],  # type=Base
-    "ndcg@3:catboost,gain=exp2": [0.9049, 1, 0.0655, 0, 1, 0.6309],  # type=Exp
-    "ndcg@3:trec_eval": [0.8400, 0, 0.5869, 1, 1, 0.6309],
     "ndcg@3:gain=linear,ties=input,empty=0": [0.8400, 0, 0.6590, 0, 1, 0.6309],  # ranx ndcg
     "ndcg@3:ties=input,empty=0": [0.9049, 0, 0.6443, 0, 1, 0.6309],  # ranx ndcg_burges
     "ndcg@3:ranklib": [0.9049, 0, 0.6443, 0, 1, 0.6309],
@@ -93,7 +83,8 @@ def test_scikit_learn_average_precision(ranked: tuple[np.ndarray, Queries]) -> N
 
 @pytest.mark.filterwarnings("ignore")
 def test_lightgbm(ranked: tuple[np.ndarray, Queries]) -> None:
-    lightgbm = pytest.importorskip("lightgbm")
+    import lightgbm
+
     scores, queries = ranked
     at = [1, 3, 5, 10]
     params = {"objective": "lambdarank", "metric": ["ndcg", "map"], "eval_at": at, "verbose": -1, "num_threads": 1}
@@ -106,7 +97,7 @@ def test_lightgbm(ranked: tuple[np.ndarray, Queries]) -> None:
         free_raw_data=False,
     )
     booster = lightgbm.Booster(params, data)  # without a tree: its scores are the initial ones
-    theirs = {name: got for _, name, got, _ in booster.eval_train()}
+    theirs = {name: got for _, name, got, *_ in booster.eval_train()}
     for k in at:
         for name in ("ndcg", "map"):
             ours = parse_metric(f"{name}@{k}:lightgbm").mean(scores, queries)
@@ -114,32 +105,9 @@ def test_lightgbm(ranked: tuple[np.ndarray, Queries]) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_trec_eval(ranked: tuple[np.ndarray, Queries]) -> None:
-    pytrec_eval = pytest.importorskip("pytrec_eval")
-    scores, queries = ranked
-    nudged = scores + 1e-10 * np.random.default_rng(0).normal(size=len(scores))  # it keeps scores as float
-    qrels, run = trec_format(nudged, queries)
-    names = {
-        "ndcg_cut_3": "ndcg@3",
-        "ndcg_cut_10": "ndcg@10",
-        "ndcg": "ndcg",
-        "map": "map",
-        "map_cut_3": "map@3",
-        "recip_rank": "mrr",
-        "P_5": "precision@5",
-        "recall_5": "recall@5",
-    }
-    asked = {"ndcg_cut.3,10", "ndcg", "map", "map_cut.3", "recip_rank", "P.5", "recall.5"}
-    theirs = pytrec_eval.RelevanceEvaluator(qrels, asked).evaluate(run)
-    for their_name, our_name in names.items():
-        ours = parse_metric(f"{our_name}:trec_eval").per_query(nudged, queries)
-        expected = [theirs[str(q)][their_name] for q in range(queries.n_queries)]
-        assert np.allclose(ours, expected, rtol=0, atol=1e-12), their_name
-
-
-@pytest.mark.filterwarnings("ignore")
 def test_xgboost(ranked: tuple[np.ndarray, Queries]) -> None:
-    xgboost = pytest.importorskip("xgboost")
+    import xgboost
+
     scores, queries = ranked
     data = xgboost.DMatrix(np.zeros((len(scores), 1)), label=queries.grades, base_margin=scores)
     data.set_group(queries.lengths)
@@ -155,7 +123,8 @@ def test_xgboost(ranked: tuple[np.ndarray, Queries]) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_catboost(ranked: tuple[np.ndarray, Queries]) -> None:
-    catboost = pytest.importorskip("catboost.utils")
+    from catboost.utils import eval_metric
+
     scores, queries = ranked
     names = {
         "NDCG:top=3;type=Base": "ndcg@3:catboost",
@@ -169,7 +138,7 @@ def test_catboost(ranked: tuple[np.ndarray, Queries]) -> None:
         "RecallAt:top=3;border=0.5": "recall@3:catboost",
     }
     for theirs, ours in names.items():
-        expected = catboost.eval_metric(queries.grades, scores, theirs, group_id=queries.query_of_document)[0]
+        expected = eval_metric(queries.grades, scores, theirs, group_id=queries.query_of_document)[0]
         assert parse_metric(ours).mean(scores, queries) == pytest.approx(expected, abs=1e-9), theirs
 
 
@@ -238,14 +207,3 @@ def test_conventions_without_a_preset_are_the_first_values() -> None:
     }
     assert "short" not in conventions("ndcg", None, None)
     assert conventions("map", 3, None)["relevant"] == "1"
-
-
-def test_unknown_names_are_refused_with_the_nearest() -> None:
-    wrong: list[tuple[tuple[Any, ...], str]] = [
-        (("ndcgg", 1, None), "'ndcg'"),
-        (("ndcg", 1, "lightgmb"), "'lightgbm'"),
-        (("wta", None, "letor"), "no named convention"),
-    ]
-    for arguments, message in wrong:
-        with pytest.raises(ParameterError, match=message):
-            conventions(*arguments)

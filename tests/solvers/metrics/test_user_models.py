@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
-from tests.support.metric_samples import one_query, trec_format, value
+from tests.support.metric_samples import one_query, orders, trec_format, value
 
 
 def plain_err(grades: list[float], k: int, highest: float) -> float:
@@ -64,20 +64,15 @@ def has_nothing_to_measure(name: str, grades: list[float]) -> bool:
     return not any(relevant) or (name == "auc" and all(relevant))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(small_query)
 def test_ties_are_averaged_or_the_worst_or_the_best_of_all_orders(query: tuple[list[float], list[float]]) -> None:
     scores, grades = query
-    orders = [
-        order
-        for order in itertools.permutations(range(len(scores)))
-        if all(scores[a] >= scores[b] for a, b in itertools.pairwise(order))
-    ]
     for spelling, plain in PLAIN.items():
         if has_nothing_to_measure(spelling, grades):
             assert np.isnan(value(spelling, scores, grades))
             continue
-        possible = [plain([grades[i] for i in order]) for order in orders]
+        possible = [plain([grades[i] for i in order]) for order in orders(scores)]
         for ties, expected in (
             ("average", np.mean(possible)),
             ("pessimistic", min(possible)),
@@ -85,20 +80,6 @@ def test_ties_are_averaged_or_the_worst_or_the_best_of_all_orders(query: tuple[l
         ):
             written = f"{spelling},ties={ties}" if ":" in spelling else f"{spelling}:ties={ties}"
             assert value(written, scores, grades) == pytest.approx(expected, rel=1e-12, abs=1e-14), written
-
-
-def test_the_published_example_of_the_cascade() -> None:
-    assert value("err", [3, 2, 1], [3, 2, 4]) == pytest.approx(
-        7 / 16 + 9 / 16 * 3 / 16 / 2 + 9 / 16 * 13 / 16 * 15 / 16 / 3
-    )
-    assert value("rbp:p=0.5", [4, 3, 2, 1], [1, 0, 1, 1]) == 0.5 + 0.125 + 0.0625
-
-
-def test_a_violated_domination_is_a_document_of_a_lower_grade_above() -> None:
-    """Two of four relevant documents dominate: the domination error, as the paper counts it, is a half."""
-    assert value("domination", [9, 8, 7, 6, 5], [2, 1, 0, 2, 1]) == 0.5
-    assert value("domination", [9, 8, 7], [1, 1, 0]) == 1.0
-    assert value("domination", [9, 8, 7], [0, 1, 1]) == 0.0
 
 
 @pytest.fixture(scope="module")
@@ -111,17 +92,17 @@ def queries() -> Queries:
 
 
 def test_long_queries_with_ties_equal_the_mean_over_shuffled_orders(queries: Queries) -> None:
-    """Orders are drawn at random: the mean of 400 of them is within five of its standard errors."""
+    """Orders are drawn at random: the mean of 100 of them is within five of its standard errors."""
     generator = np.random.default_rng(6)
     scores = np.round(generator.normal(size=queries.n_documents))
     for name in ("err", "err@7", "rbp", "domination", "auc"):
         expected = parse_metric(name).per_query(scores, queries)
         drawn = np.array(
-            [parse_metric(name).per_query(scores + 0.4 * generator.random(len(scores)), queries) for _ in range(400)]
+            [parse_metric(name).per_query(scores + 0.4 * generator.random(len(scores)), queries) for _ in range(100)]
         )
         assert np.array_equal(np.isnan(drawn[0]), np.isnan(expected))
         known = ~np.isnan(expected)
-        error = drawn[:, known].std(axis=0) / 20.0
+        error = drawn[:, known].std(axis=0) / 10.0
         assert (np.abs(drawn[:, known].mean(axis=0) - expected[known]) <= 5.0 * error + 1e-12).all(), name
 
 
@@ -137,19 +118,10 @@ def test_auc_equals_scikit_learn(queries: Queries) -> None:
                 assert ours[q] == pytest.approx(roc_auc_score(relevant, scores[a:b]), abs=1e-12)
 
 
-def test_a_document_dominates_where_it_is_right_in_every_pair(queries: Queries) -> None:
-    scores = np.random.default_rng(9).normal(size=queries.n_documents)
-    ours = parse_metric("domination").per_query(scores, queries)
-    for q, (a, b) in enumerate(itertools.pairwise(queries.starts)):
-        s, y = scores[a:b], queries.grades[a:b]
-        lower = y[:, None] > y[None, :]
-        violated = np.any(lower & (s[None, :] > s[:, None]), axis=1)[np.any(lower, axis=1)]
-        assert np.isnan(ours[q]) if len(violated) == 0 else ours[q] == pytest.approx(1.0 - violated.mean(), abs=1e-12)
-
-
 def test_ir_measures(queries: Queries) -> None:
     """Its RBP is cwl_eval's, of at most 1,000 documents; its ERR gdeval's, a Perl script that prints five decimals."""
-    ir_measures = pytest.importorskip("ir_measures")
+    import ir_measures
+
     scores = np.random.default_rng(10).normal(size=queries.n_documents)
     qrels, run = trec_format(scores, queries)
     theirs = {"err@10": ir_measures.ERR @ 10, "err@20": ir_measures.ERR @ 20} if shutil.which("perl") else {}

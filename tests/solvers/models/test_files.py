@@ -69,7 +69,7 @@ def test_a_file_of_version_1_stays_readable(tmp_path: Path) -> None:
 def test_a_manifest_cut_at_any_byte_is_refused(small: Path) -> None:
     whole = small.read_bytes()
     load_model(small)
-    for length in range(0, len(whole) - 1, 7):
+    for length in range(0, len(whole) - 1, 23):
         small.write_bytes(whole[:length])
         with pytest.raises(ModelFormatError, match=r"s\.json"):
             load_model(small)
@@ -96,7 +96,7 @@ def test_random_changes_are_refused_or_change_nothing(small: Path) -> None:
     whole, expected = small.read_bytes(), linear(small)
     generator = np.random.default_rng(1)
     loaded = 0
-    for _ in range(600):
+    for _ in range(200):
         data = bytearray(whole)
         for place in generator.integers(0, len(data), generator.integers(1, 4)):
             data[place] = (
@@ -111,7 +111,7 @@ def test_random_changes_are_refused_or_change_nothing(small: Path) -> None:
             continue
         loaded += 1
         assert got.weights.tobytes() == expected.weights.tobytes() and got.feature_names == expected.feature_names
-    assert loaded < 120  # those where a byte was replaced by itself, or by another kind of white space
+    assert loaded < 40  # those where a byte was replaced by itself, or by another kind of white space
 
 
 def test_random_changes_of_weights_whose_digest_was_made_to_fit(large: Path) -> None:
@@ -119,7 +119,7 @@ def test_random_changes_of_weights_whose_digest_was_made_to_fit(large: Path) -> 
     generator = np.random.default_rng(2)
     heads = [i for i in range(len(whole)) if i < 200 or i > len(whole) - 150]
     refusals = 0
-    for _ in range(200):
+    for _ in range(100):
         data = bytearray(whole)
         data[generator.choice(heads)] ^= 1 << generator.integers(0, 8)
         large.write_bytes(manifest)
@@ -128,7 +128,7 @@ def test_random_changes_of_weights_whose_digest_was_made_to_fit(large: Path) -> 
             assert linear(large).weights.shape == (1_500,)
         except ModelFormatError:
             refusals += 1
-    assert refusals > 50
+    assert refusals > 25
 
 
 def test_the_wrong_weights_are_noticed(large: Path) -> None:

@@ -1,6 +1,7 @@
 """Monotone constraints of models: verified on the trees themselves, recorded, and believed by nobody unverified."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,27 +11,10 @@ from ranktune.solvers import LinearModel, TreeModel, load_model
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.monotone import tree_violation
-from ranktune.solvers.models.trees import ANY_VALUE, Trees, joined, one_tree, stumps
+from ranktune.solvers.models.trees import ANY_VALUE, Trees, joined, stumps
+from tests.support.tree_samples import grown
 
-
-def random_tree(generator: np.random.Generator, splits: int, n_features: int, *, missing: bool) -> Trees:
-    """Return a tree whose splits take any place; its values are few, so that some trees are monotone."""
-    slots = [[-1, -1] for _ in range(splits)]
-    open_slots: list[tuple[int, int]] = []
-    for split in range(splits):
-        if split:
-            parent, side = open_slots.pop(int(generator.integers(len(open_slots))))
-            slots[parent][side] = split
-        open_slots += [(split, 0), (split, 1)]
-    for leaf, (parent, side) in enumerate(sorted(open_slots)):
-        slots[parent][side] = ~leaf
-    left, right = np.array(slots).T
-    threshold = generator.integers(0, 4, splits).astype(float)
-    if missing:
-        threshold[generator.random(splits) < 0.2] = ANY_VALUE
-    sides = generator.random(splits) < 0.5 if missing else None
-    value = generator.integers(0, 3, splits + 1).astype(float)
-    return one_tree(generator.integers(0, n_features, splits), threshold, left, right, value, sides)
+LIMITS = np.array([0.0, 1.0, 2.0, 3.0, ANY_VALUE])
 
 
 def moves_against(trees: Trees, signs: np.ndarray, *, missing: bool) -> bool:
@@ -50,7 +34,9 @@ def test_a_tree_violates_a_sign_exactly_where_some_document_shows_it(missing: bo
     generator = np.random.default_rng(3)
     result = []
     for _ in range(400):
-        tree = random_tree(generator, int(generator.integers(1, 6)), 3, missing=missing)
+        splits = int(generator.integers(1, 6))
+        tree = grown(int(generator.integers(2**31)), splits, 3, values=LIMITS if missing else LIMITS[:4], sides=missing)
+        tree = replace(tree, value=generator.integers(0, 3, splits + 1).astype(float))  # so that some are monotone
         signs = generator.integers(-1, 2, 3)
         violated = tree_violation(tree, signs) is not None
         assert violated == moves_against(tree, signs, missing=missing)

@@ -13,8 +13,8 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.export import export
 from ranktune.solvers.export.check import agreement
-from ranktune.solvers.export.formats import export
 from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.other_libraries import base
 from ranktune.solvers.models.other_libraries.catboost import read_catboost
@@ -33,14 +33,16 @@ CATEGORIES = {"max_cat_to_onehot": 1}
 
 
 def lightgbm_file(folder: Path, options: dict[str, Any]) -> Any:
-    lightgbm = pytest.importorskip("lightgbm")
+    import lightgbm
+
     small = {"verbosity": -1, "num_threads": 1, "min_data_per_group": 5, "min_data_in_leaf": 5}
     data = lightgbm.Dataset(X, y, categorical_feature=[3] if CATEGORIES.keys() <= options.keys() else [])
     return lightgbm.train(small | options, data, 10).save_model(folder / "model")
 
 
 def xgboost_file(folder: Path, kind: str, options: dict[str, Any]) -> Any:
-    xgboost = pytest.importorskip("xgboost")
+    import xgboost
+
     types = {"feature_types": ["q", "q", "q", "c"]} if CATEGORIES.keys() <= options.keys() else {}
     data = xgboost.DMatrix(X, y, **types, enable_categorical=bool(types))
     booster = xgboost.train({"nthread": 1} | options, data, 10)
@@ -49,7 +51,8 @@ def xgboost_file(folder: Path, kind: str, options: dict[str, Any]) -> Any:
 
 
 def catboost_file(folder: Path, options: dict[str, Any], given: Any = X, **columns: Any) -> Any:
-    catboost = pytest.importorskip("catboost")
+    import catboost
+
     small = {"iterations": 10, "depth": 4, "thread_count": 1, "allow_writing_files": False, "logging_level": "Silent"}
     pool = catboost.Pool(given, y, group_id=np.arange(len(X)) // 10, **columns)
     model = catboost.CatBoost({"loss_function": "RMSE"} | small | options).fit(pool)
@@ -175,7 +178,9 @@ def test_other_kinds_of_models_and_large_files_are_refused(tmp_path: Path, monke
 
 def dumps() -> dict[str, str]:
     """What users of search engines have of models, as they have it."""
-    lightgbm, xgboost = pytest.importorskip("lightgbm"), pytest.importorskip("xgboost")
+    import lightgbm
+    import xgboost
+
     booster = xgboost.train({"nthread": 1}, xgboost.DMatrix(X, y), 2)
     trees = [json.loads(tree) for tree in booster.get_dump(dump_format="json")]
     whole = lightgbm.train({"verbosity": -1, "num_threads": 1}, lightgbm.Dataset(X, y), 2).dump_model()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import io
 import json
 import operator
 import os
 import pickle
 import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from functools import partial
@@ -49,9 +48,6 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.custom import CustomModel
 from ranktune.solvers.registry import make as make_solver
 from tests.support.commands import called, succeeded, write_letor
-
-if importlib.util.find_spec("skops") is None:
-    pytest.skip("skops is not here", allow_module_level=True)
 
 
 def io_of_skops() -> Any:
@@ -290,31 +286,6 @@ def test_a_partial_under_a_name_of_scikit_learn_is_refused_and_runs_nothing(tmp_
     with pytest.raises(ModelFormatError, match=r"holds .*\.KNeighborsRegressor \(PartialNode\), and is not loaded"):
         load_model(path).predict(queries())
     assert not (tmp_path / "trace").exists()
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("command", ["predict", "evaluate"])
-def test_the_command_line_refuses_it_too(command: str, tmp_path: Path) -> None:
-    trace = tmp_path / "trace"
-    path = disguised(tmp_path, trace)
-    (tmp_path / "near.py").write_text(
-        "import ranktune\n"
-        "from sklearn.neighbors import KNeighborsRegressor\n"
-        "from tests.support.custom_solvers import PowerRidge\n"
-        "ranktune.register_solver('Near', KNeighborsRegressor, [], save='skops')\n"
-        "class Other(PowerRidge): pass\n"
-    )
-    (tmp_path / "data.txt").write_text("".join(f"{k % 3} qid:{k // 4} 1:{k} 2:1 3:2 4:3\n" for k in range(12)))
-    root = str(Path(__file__).parents[3])
-    done = subprocess.run(
-        [sys.executable, "-m", "ranktune", command, str(path), "data.txt", "--solver", "near:Other"],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join((str(tmp_path), root))},
-        capture_output=True,
-        text=True,
-    )
-    assert not trace.exists() and done.returncode not in (0, 70)
-    assert "(PartialNode)" in done.stderr, done.stderr
 
 
 class Own(KNeighborsRegressor):  # type: ignore[misc]

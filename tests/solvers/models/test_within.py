@@ -87,19 +87,6 @@ def test_columns_are_the_same_in_any_precision_layout_order_and_part(monkeypatch
     np.testing.assert_array_equal(columns_within(X, starts, chosen), whole[:, chosen])
 
 
-def test_queries_are_independent_and_ranks_ignore_the_scale_of_each() -> None:
-    X, starts = drawn()
-    before, q = every(X, starts), 7
-    a, b = starts[q], starts[q + 1]
-    changed = X.copy()
-    changed[a:b] = np.exp(3.0 * X[a:b]) + 5.0
-    after = every(changed, starts)
-    np.testing.assert_array_equal(after["rank"], before["rank"])
-    others = np.r_[0:a, b : len(X)]
-    for kind in KINDS:
-        np.testing.assert_array_equal(after[kind][others], before[kind][others])
-
-
 def test_extreme_values_stay_finite() -> None:
     X = np.array([[1e308], [-1e308], [5e-324], [0.0], [-3e38], [2e38]])
     for starts in ([0, 6], [0, 2, 4, 6], [0, 1, 2, 3, 4, 5, 6]):
@@ -151,15 +138,6 @@ def test_columns_are_called_by_their_feature() -> None:
     assert column_name(1, 3, ("bm25", "price", "age")) == "price"
     assert column_name(4, 3, ("bm25", "price", "age")) == "price, rank within the query"
     assert column_name(4, 3, None) == "f2, rank within the query"
-
-
-def test_a_queries_object_in_another_order_is_scored_in_that_order() -> None:
-    X, starts = drawn()
-    X = np.nan_to_num(X[:, :3])
-    qid = np.repeat(np.arange(60), np.diff(starts))
-    order = np.random.default_rng(0).permutation(len(X))
-    shuffled = Queries.from_arrays(X[order], np.zeros(len(X)), qid=qid[order])
-    np.testing.assert_array_equal(model().predict(shuffled), model().predict(X, qid=qid)[order])
 
 
 def test_it_is_distilled_by_its_scores_and_not_explained_by_document() -> None:

@@ -13,13 +13,11 @@ from sklearn.base import clone
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.rows import rows_of
-from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.online import pairs as online_pairs
 from ranktune.solvers.online.base import OnlineRanker
 from ranktune.solvers.online.kernels import Rule, learn, list_pairs, new_state
 from ranktune.solvers.online.perceptrons import Prank
-from tests.support.pass_samples import separable
 from tests.support.plain_solvers import (
     committee_perceptron,
     elastic_rank,
@@ -44,7 +42,6 @@ IN_TURN: list[OnlineRanker] = [
 ]
 SAMPLED: list[OnlineRanker] = [pamir(0.05, pairs_per_document=3), pairwise_pegasos(0.1, pairs_per_document=3)]
 ALL = IN_TURN + SAMPLED
-PAIRWISE = [ranker for ranker in ALL if not isinstance(ranker, Prank)]
 
 
 def pieces(queries: Queries, size: int) -> list[Queries]:
@@ -107,58 +104,12 @@ def test_scaling_equals_scaled_features(ranker: OnlineRanker, scaling: str, hard
     np.testing.assert_allclose(model.coef_, clone(ranker).fit(scaled).coef_ * factor, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("ranker", ALL, ids=repr)
-def test_two_fits_with_one_seed_are_equal(ranker: OnlineRanker, hard_queries: Queries) -> None:
-    first, second, other = (clone(ranker).set_params(random_state=s).fit(hard_queries) for s in (5, 5, 6))
-    assert np.array_equal(first.coef_, second.coef_)
-    assert not np.array_equal(first.coef_, other.coef_)
-    assert np.array_equal(clone(ranker).fit(hard_queries).coef_, clone(ranker).fit(hard_queries).coef_)
-
-
 @pytest.mark.parametrize("ranker", [r for r in ALL if r.get_params().get("pair_order") != "rows"], ids=repr)
 def test_order_of_documents_changes_nothing(ranker: OnlineRanker, hard_queries: Queries) -> None:
     generator = np.random.default_rng(1)
     at = np.concatenate([a + generator.permutation(b - a) for a, b in pairwise(hard_queries.starts)])
     shuffled = Queries.from_arrays(hard_queries.features[at], hard_queries.grades[at], group=hard_queries.lengths)
     assert np.array_equal(clone(ranker).fit(shuffled).coef_, clone(ranker).fit(hard_queries).coef_)
-
-
-@pytest.mark.parametrize("ranker", PAIRWISE, ids=repr)
-def test_a_shift_within_a_query_changes_nothing(ranker: OnlineRanker, hard_queries: Queries) -> None:
-    shift = np.random.default_rng(2).integers(-3, 4, (hard_queries.n_queries, 6))[hard_queries.query_of_document]
-    shifted = hard_queries.with_features(hard_queries.features + shift)
-    expected = clone(ranker).fit(hard_queries).coef_
-    np.testing.assert_allclose(clone(ranker).fit(shifted).coef_, expected, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("ranker", PAIRWISE, ids=repr)
-def test_queries_without_pairs_add_nothing(ranker: OnlineRanker, hard_queries: Queries) -> None:
-    useful = [q for q in range(hard_queries.n_queries) if q not in (0, 4, 5)]
-    some = clone(ranker).fit(hard_queries.select(np.array(useful)))
-    assert np.array_equal(some.coef_, clone(ranker).fit(hard_queries).coef_)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("ranker", ALL, ids=repr)
-def test_single_precision_and_scattered_rows_work(ranker: OnlineRanker, hard_queries: Queries) -> None:
-    X, y, qid = hard_queries.features, hard_queries.grades, hard_queries.query_of_document
-    model = clone(ranker).fit(X.astype(np.float32), y, qid=qid)
-    np.testing.assert_allclose(model.coef_, clone(ranker).fit(X.astype(np.float32) * 1.0, y, qid=qid).coef_)
-    late = np.argsort(np.random.default_rng(0).permutation(len(y)))
-    scattered = clone(ranker).fit(X[late], y[late], qid=qid[late])
-    assert scattered.predict(X).shape == (len(y),)
-    assert np.isfinite(scattered.coef_).all()
-
-
-@pytest.mark.parametrize("ranker", [r for r in ALL if not isinstance(r, Prank)], ids=repr)
-def test_noiseless_weights_are_recovered(ranker: OnlineRanker) -> None:
-    queries, truth = separable()
-    model = clone(ranker)
-    for _ in range(10):
-        model.partial_fit(queries)
-    cosine = model.coef_ @ truth / np.linalg.norm(model.coef_) / np.linalg.norm(truth)
-    assert cosine > 0.97
-    assert parse_metric("pairwise").mean(model.predict(queries), queries) > 0.97
 
 
 @pytest.mark.parametrize("ranker", ALL, ids=repr)

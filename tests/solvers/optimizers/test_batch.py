@@ -111,12 +111,6 @@ def test_a_multiplier_is_the_same_as_scaled_features(queries: Queries) -> None:
         assert multiplied[3] == 0.0
 
 
-def test_two_runs_leave_the_same_bits(queries: Queries) -> None:
-    for optimizer, penalty in ((LBFGS(), L2(0.01)), (OWLQN(), L1(0.01)), (GradientSteps(), L1(0.01))):
-        first, second = (last(optimizer_run(optimizer, PairwiseLogistic(), penalty, queries))[0] for _ in range(2))
-        np.testing.assert_array_equal(first, second)
-
-
 def test_strong_penalties_and_few_iterations_end_at_once(queries: Queries) -> None:
     weights, step = last(optimizer_run(OWLQN(), SoftmaxCrossEntropy(), L1(1e3), queries))
     assert not weights.any()

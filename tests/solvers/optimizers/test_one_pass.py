@@ -119,19 +119,6 @@ def test_every_loss_drives_the_same_kernels(loss: PairwiseLoss) -> None:
     np.testing.assert_allclose(learnt(FOBOS(Constant(0.3)), loss, penalty, queries, scaled=True), expected, atol=1e-10)
 
 
-def test_penalties_and_truncation_make_zeros() -> None:
-    queries, loss = sparse_lists(), PairwiseHinge()
-    full = np.count_nonzero(learnt(FOBOS(), loss, L2(0.0), queries))
-    for optimizer, penalty in (
-        (FOBOS(), L1(0.05)),
-        (RDA(), L1(0.02)),
-        (PSGD(every=5, threshold=0.1), L2(0.0)),
-        (TGD(every=5), L1(0.02)),
-    ):
-        few = np.count_nonzero(learnt(optimizer, loss, penalty, queries, passes=3))
-        assert 0 < few < full
-
-
 def test_a_weight_is_touched_only_by_the_lists_that_store_it() -> None:
     queries, optimizer, loss = sparse_lists(2), FOBOS(AdaGrad()), PairwiseHinge()
     state, penalty = optimizer.start(queries.n_features + 100), ElasticNet(0.01, 0.01)
@@ -180,17 +167,6 @@ def test_order_is_drawn_from_the_generator_anew_each_pass() -> None:
     np.testing.assert_array_equal(run(0), run(0))
     assert not np.array_equal(run(0), run(1))
     assert not np.array_equal(run(0), learnt(FOBOS(), PairwiseHinge(), L2(0.0), queries, passes=2))
-
-
-def test_the_average_loss_approaches_that_of_the_best_weights() -> None:
-    """The regret bound: with eta0 / sqrt(t) no fixed weights do better on average in the long run."""
-    generator = np.random.default_rng(0)
-    X, truth = generator.random((20_000, 4)), np.array([1.0, -1.0, 0.5, 0.0])
-    y = (X @ truth + 0.3 * generator.normal(size=len(X)) > 0.3).astype(float)
-    queries, loss = Queries.from_arrays(X, y, qid=np.arange(len(X)) // 10), PairwiseLogistic()
-    steps = [step.objective for _, step in optimizer_run(FOBOS(InverseRoot(2.0)), loss, L2(0.0), queries)]
-    best, _ = loss.value_and_gradient(X @ learnt(FOBOS(InverseRoot(2.0)), loss, L2(0.0), queries, passes=20), queries)
-    assert best < steps[-1] < best + 0.02 < steps[0] + 0.02 < np.log(2)
 
 
 @pytest.mark.parametrize(

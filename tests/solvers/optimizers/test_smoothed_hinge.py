@@ -120,14 +120,6 @@ def test_the_gap_shrinks_to_what_is_asked() -> None:
     assert (np.diff(gaps) <= 0.0).all()
 
 
-def test_order_of_rows_and_form_change_little() -> None:
-    X, y, qid = noisy(6, 20, 20)
-    expected = rank_svm(C=0.1, loss="l1", tol=1e-7).fit(X, y, qid=qid).coef_
-    order = np.random.default_rng(0).permutation(len(X))
-    other = rank_svm(C=0.1, loss="l1", tol=1e-7).fit(sparse.csr_array(X[order]), y[order], qid=qid[order]).coef_
-    np.testing.assert_allclose(other, expected, rtol=1e-6)
-
-
 def test_too_few_iterations_warn_of_the_gap() -> None:
     X, y, qid = noisy(7)
     with pytest.warns(RankTuneWarning, match="relative duality gap"):

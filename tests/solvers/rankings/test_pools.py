@@ -26,6 +26,7 @@ THEIRS = {
     "recall@1:trec_eval": "recall_1",
     "recall@5:trec_eval": "recall_5",
     "mrr:trec_eval": "recip_rank",
+    "r-precision:trec_eval": "Rprec",
 }
 Grades = dict[str, dict[str, int]]
 Scores = dict[str, dict[str, float]]
@@ -56,9 +57,10 @@ def written(folder: Path, run: Scores, qrels: Grades, form: str) -> tuple[str, s
 
 @pytest.mark.filterwarnings("ignore::ranktune.solvers.core.errors.RankTuneWarning")
 @pytest.mark.parametrize("form", ["csv", "run", "column of a run"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_metrics_by_the_names_of_trec_eval_are_those_of_trec_eval(seed: int, form: str, tmp_path: Path) -> None:
-    pytrec_eval = pytest.importorskip("pytrec_eval")
+    import pytrec_eval
+
     run, qrels = drawn(seed, " " if form == "csv" else "")
     by_query = pytrec_eval.RelevanceEvaluator(qrels, set(THEIRS.values())).evaluate(run)
     model, data, judgments = written(tmp_path, run, qrels, form)
@@ -94,7 +96,7 @@ def test_the_name_of_a_metric_says_the_gain_that_grades_decided(
 ) -> None:
     metric = str(ranktune.parse_metric(metric.partition(":short")[0]))
     data = tmp_path / "data.csv"
-    data.write_text("qid,grade,s\n" + "".join(f"{k // 3},{grades[k % 3]},{k % 2}\n" for k in range(12)))
+    data.write_text("qid,grade,s\n" + "".join(f"{k // 3},{grades[k % 3]},{k % 2}\n" for k in range(6)))
     named = f"{metric}:gain=linear"
     result = ranktune.evaluate("column:s", str(data), metric, against="column:s")
     linear = ranktune.evaluate("column:s", str(data), named)

@@ -36,7 +36,8 @@ from ranktune.studies.laboratory.simulation import (
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.samplers.space import SOLVER
-from ranktune.tuner.storage.record import UNFINISHED, seconds_of
+from ranktune.tuner.storage.attributes import UNFINISHED
+from ranktune.tuner.storage.record import seconds_of
 from ranktune.tuner.study.declaration import Study
 
 SOLVERS = ("RidgeRanker", "RankSVM", "GBDTRanker")

@@ -15,9 +15,7 @@ from ranktune.studies.papers.days import Passes, daily, lists_of, truth
 from ranktune.studies.papers.lattice import search
 from ranktune.studies.papers.published import Entry, Measure, load_paper
 from ranktune.studies.papers.reproduce import reproduce
-from tests.support.small_papers import paper
-
-LATTICE = {"loss": ("hinge", "logistic"), "l1": tuple(10.0**k for k in range(-4, 1)), "fixed": (3,)}
+from tests.support.small_papers import LATTICE, height, paper
 
 
 def small(**options: Any) -> Entry:
@@ -86,10 +84,6 @@ def test_what_a_day_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
     calls.clear()
     daily(replace(small(), grid={}, copies={}, evaluations=0), 1)
     assert not calls
-
-
-def height(point: Any) -> float:
-    return float(point["loss"] == "logistic") - abs(float(np.log10(point["l1"])) + 1.0)
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])

@@ -6,14 +6,13 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.studies.papers.figures.drawing import FIGURES, draw, write_figures
 from ranktune.studies.papers.published import PAPERS, Entry, Paper, load_paper
 from ranktune.studies.papers.reproduce import Dataset, reproduce
+from tests.support.small_papers import some_queries
 
 PRINTED = {
     "adarank": [f"Figure {k}" for k in range(2, 12)],
@@ -24,16 +23,10 @@ PRINTED = {
 }
 
 
-def some_queries(count: int, seed: int) -> Queries:
-    generator = np.random.default_rng(seed)
-    qid = np.repeat(np.arange(count), 12)
-    X = generator.random(size=(len(qid), 45))
-    y = np.digitize(X[:, 0] - X[:, 1] + 0.2 * generator.normal(size=len(qid)), [0.0, 0.4])
-    return Queries.from_arrays(X, y, qid=qid)
-
-
 def dataset(name: str) -> Dataset:
-    splits = [Split(f"Fold{k}", *(some_queries(n, 10 * k + n) for n in (16, 6, 7))) for k in (1, 2)]
+    splits = [
+        Split(f"Fold{k}", *(some_queries(n, 10 * k + n, length=12, features=45) for n in (16, 6, 7))) for k in (1, 2)
+    ]
     return Dataset(name, tuple(splits))
 
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from concurrent.futures import BrokenExecutor, Future
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -38,13 +34,8 @@ from ranktune.studies.papers.published import (
 )
 from ranktune.studies.papers.reproduce import Dataset, Reproduced, Row, load_dataset, load_datasets, reproduce
 from ranktune.tuner.evaluation import fitting
-from tests.support.commands import write_letor
+from tests.support.commands import ranktune, write_letor
 from tests.support.small_papers import GRID, MAP, NDCG, paper, some_queries, split, svm
-
-
-@pytest.fixture
-def tiny() -> Dataset:
-    return Dataset("tiny", (split(1), split(2)))
 
 
 def figures(reproduced: list[Reproduced]) -> dict[tuple[str, str], float | None]:
@@ -265,15 +256,10 @@ def folds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def ranktune(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ranktune", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"})
-
-
 @pytest.mark.thorough
 def test_the_command_prints_a_list_for_programs(folds: Path) -> None:
-    done = ranktune("reproduce", "adarank", "--data", folds, "--dataset", "OHSUMED", "--json", "--jobs", 1)
-    assert done.returncode == 0, done.stderr
+    words = ("reproduce", "adarank", "--data", folds, "--dataset", "OHSUMED", "--json", "--jobs", 1)
+    done = ranktune(*words, cwd=folds)
     result = json.loads(done.stdout)
     assert {"dataset", "algorithm", "metric", "published", "ours"} <= set(result[0])
     assert {row["dataset"] for row in result} == {"OHSUMED"}
@@ -291,17 +277,8 @@ def test_the_command_prints_a_list_for_programs(folds: Path) -> None:
         (("ranksvm", "--data", ".", "--data", ".", "--dataset", "MQ2008"), "names one data set, but 2 folders"),
     ],
 )
-def test_wrong_arguments_are_explained(
-    arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    from ranktune.cli import main
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["ranktune", "reproduce", *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 2
-    assert message in capsys.readouterr().err
+def test_wrong_arguments_are_explained(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    assert message in ranktune("reproduce", *arguments, cwd=tmp_path, check=2).stderr
 
 
 def test_one_data_set_is_given_once(folds: Path) -> None:
@@ -368,6 +345,7 @@ def test_points_are_rows_of_measures() -> None:
     assert ["data", "RDA,", "l1=2", "2.5", "2.5000"] in [line.split() for line in text.splitlines()]
 
 
+@pytest.mark.thorough
 def test_rank_svm_reproduces_letor(letor_folds: dict[str, Path]) -> None:
     """The averages over five folds that LETOR 4.0 publishes for RankSVM on MQ2008."""
     declared = load_paper("ranksvm")

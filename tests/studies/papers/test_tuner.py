@@ -14,19 +14,7 @@ from ranktune.studies.papers.protocols import PartResult
 from ranktune.studies.papers.published import Entry
 from ranktune.studies.papers.reproduce import Dataset, reproduce
 from ranktune.studies.papers.tuner_runs import figures, sampler_runs, verdicts
-from tests.support.small_papers import GRID, NDCG, paper, split, svm
-
-
-@pytest.fixture
-def tiny() -> Dataset:
-    return Dataset("tiny", (split(1), split(2)))
-
-
-LATTICE = {"loss": ("hinge", "logistic"), "l1": tuple(10.0**k for k in range(-4, 1)), "fixed": (3,)}
-
-
-def height(point: Any) -> float:
-    return float(point["loss"] == "logistic") - abs(float(np.log10(point["l1"])) + 1.0)
+from tests.support.small_papers import GRID, LATTICE, NDCG, height, paper, split, svm
 
 
 @pytest.mark.parametrize("sampler", ["thompson", "thompson:ei", "thompson:thompson", "random", "tpe", "grid"])

@@ -15,8 +15,8 @@ import pytest
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.sources import catalogue
+from ranktune.solvers.export import export
 from ranktune.solvers.export.definitions.files import WRITERS
-from ranktune.solvers.export.formats import export
 from ranktune.solvers.export.source import source_of
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.linear import LinearModel
@@ -35,7 +35,7 @@ engines = pytest.mark.parametrize("format", ENGINES)
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Model, Queries, dict[str, dict[str, Any]]]:
     """A table with a category, a date, a number that is missing now and then, and a score; its model; its documents."""
-    generator, n = np.random.default_rng(0), 400
+    generator, n = np.random.default_rng(0), 160
     table = pl.DataFrame(
         {
             "search": [f"it's mug {k // 10}" for k in range(n)],
@@ -53,7 +53,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Model, Queries
     path = tmp_path_factory.mktemp("shop") / "shop.csv"
     table.write_csv(path)
     queries = catalogue.read(str(path), qid="search", grade="grade", document="sku")
-    fitted = make("LambdaMART", {"trees": 20, "min_documents": 5}, 0).fit(queries)
+    fitted = make("LambdaMART", {"trees": 10, "min_documents": 5}, 0).fit(queries)
     model = fitted.as_model(feature_names=queries.feature_names, encoding=queries.encoding)
     return path, model, queries, {row["sku"]: row | {"title": row["bm25_title"]} for row in table.iter_rows(named=True)}
 
@@ -66,7 +66,7 @@ def test_an_engine_computes_the_features_of_the_table_by_the_definitions(format:
         url = server.url.replace("//", "//me:se%40cret@") + ENGINES[format]
         said = ship(model, Target(format, "mine"), queries, to=url)
         assert list(server.models) == ["mine"]
-        assert "Replayed 370 of 400 documents by the values of the index" in said[-1]
+        assert "Replayed 130 of 160 documents by the values of the index" in said[-1]
         assert re.search(rf"and those\nof {format} itself by [\de-]+ from those of the model\.$", said[-1])
         assert {authorization for _, _, authorization in server.asked} == {"Basic bWU6c2VAY3JldA=="}
         by_column = sum(any(sign in name for sign in "=:") for name in source_of(model, format, "x", "x").names)
@@ -149,7 +149,7 @@ def test_definitions_mend_what_a_version_does_with_absent_features(shop: Any) ->
     full = {sku: row | {"rating": row["rating"] or 0.0} for sku, row in documents.items()}
     with running(full) as server:
         target = Target("opensearch", engine_version="3.5")
-        assert "400 of 400" in ship(plain, target, queries, to=f"{server.url}/products")[-1]
+        assert "160 of 160" in ship(plain, target, queries, to=f"{server.url}/products")[-1]
 
 
 @engines
@@ -245,11 +245,11 @@ def test_the_command(shop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(tmp_path)
     path, model, _, documents = shop
     model.save(tmp_path / "model.json")
-    given = ("ship", "model.json", "-f", "elasticsearch", "--replay", str(path), "--name", "mine")
+    given = ("export", "model.json", "-f", "elasticsearch", "--replay", str(path), "--name", "mine")
     with running(documents) as server:
         shown = succeeded(*given, "--to", f"{server.url}/products", "-o", "shipped")
         assert list(server.models) == ["mine"]
-    assert "Replayed 400 of 400 documents by the values of the index" in shown
+    assert "Replayed 160 of 160 documents by the values of the index" in shown
     assert [line for line in shown.splitlines() if len(line) > 80] == []
     refused = called(*given)
     assert refused.exit_code == 2 and "add -o FOLDER, --to URL, or both" in refused.stderr

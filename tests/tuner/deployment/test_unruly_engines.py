@@ -173,7 +173,7 @@ def test_a_redirect_is_not_followed(code: int, method: str) -> None:
         assert not any(word in str(caught.value) for word in ("secret", "hidden", "abc"))
 
 
-@pytest.mark.parametrize("refusal", ["500", "a redirect without an address", "hung up", "a byte now and then"])
+@pytest.mark.parametrize("refusal", ["500", "a redirect without an address", "hung up"])
 @pytest.mark.parametrize("search", ["nothing", "hits without values", "401"])
 def test_a_refused_model_that_cannot_be_deleted_stays_live_and_both_is_said(search: str, refusal: str) -> None:
     with serving({"search": UNRULY[search], "DELETE": UNRULY[refusal]}) as server:

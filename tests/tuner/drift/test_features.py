@@ -110,19 +110,6 @@ def test_p_values_of_a_feature_are_those_of_students_t() -> None:
     assert found["feature 3"].q <= 0.05 < found["feature 1"].q
 
 
-def test_the_level_holds_where_documents_of_a_query_are_alike() -> None:
-    """A test that takes documents as independent finds drift on most days; this one on five percent of them."""
-    generator, days = np.random.default_rng(0), 300
-    alarms, naive = np.zeros(days), np.zeros(days)
-    for k in range(days):
-        X, new = correlated(generator, 40, 2), correlated(generator, 30, 2)
-        before, now = pair(X, new)
-        alarms[k] = largest_difference(before, now, generator, 0.05) <= 0.05
-        naive[k] = ks_2samp(X[:, 0], new[:, 0]).pvalue <= 0.05
-    assert 0.02 < alarms.mean() < 0.085  # 2.4 standard errors
-    assert naive.mean() > 0.2
-
-
 @pytest.mark.parametrize("change", ["higher", "wider", "dealt", "missing", "constant"])
 def test_every_kind_of_change_is_found_and_named(change: str) -> None:
     generator = np.random.default_rng(3)

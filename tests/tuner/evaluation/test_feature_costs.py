@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -73,32 +72,8 @@ def test_costs_that_do_not_fit_the_data_are_refused(costs: dict[str, Any], messa
         FeatureCosts.parse(costs).of(described(NAMES, 5))
 
 
-def test_costs_are_read_from_text_and_files(tmp_path: Path) -> None:
+def test_costs_are_read_from_text() -> None:
     assert read_costs("bm25*=2, bm25_body = 3") == {"bm25*": 2.0, "bm25_body": 3.0}
-    toml, table = tmp_path / "costs.toml", tmp_path / "costs.csv"
-    toml.write_text('"bm25*" = 2.0\nbm25_body = 3.0\nvectors = {features = ["emb_*"], cost = 20}\n')
-    table.write_text("feature,cost,group\nbm25*,2,\nbm25_body,3,\nemb_1,20,vectors\nemb_2,20,vectors\n")
-    expected = FeatureCosts.parse(COSTS).of(described(NAMES, 5))
-    for path in (toml, table):
-        costs = FeatureCosts.parse(read_costs(str(path))).of(described(NAMES, 5))
-        assert (costs.group.tolist(), costs.cost.tolist()) == (expected.group.tolist(), expected.cost.tolist())
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("costs.toml", "x = ", "cannot be read as toml"),
-        ("costs.csv", "name,price\na,1\n", "no columns feature and cost"),
-        ("costs.csv", "feature,cost,group\na,1,g\nb,2,g\n", "several costs"),
-        ("costs.csv", "feature,cost\na,dear\n", "'a' cannot cost 'dear'"),
-    ],
-)
-def test_damaged_files_of_costs_are_refused(tmp_path: Path, name: str, content: str, message: str) -> None:
-    (tmp_path / name).write_text(content)
-    with pytest.raises(ParameterError, match=message):
-        read_costs(str(tmp_path / name))
-    with pytest.raises(ParameterError, match="cannot read the costs"):
-        read_costs(str(tmp_path / "absent.csv"))
     for text in ("bm25", "=3", "bm25=dear"):
         with pytest.raises(ParameterError):
             read_costs(text)

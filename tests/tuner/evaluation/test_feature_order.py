@@ -13,8 +13,8 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.evaluation.feature_costs import FeatureCosts, GroupedFeatures
-from ranktune.tuner.evaluation.feature_order import FeatureLimits, ordered
+from ranktune.tuner.evaluation.feature_costs import FeatureCosts, FeatureLimits, GroupedFeatures
+from ranktune.tuner.evaluation.feature_order import ordered
 
 TOLERANCE = 0.9
 """Share of what the best set explains that the greedy one explains at least."""

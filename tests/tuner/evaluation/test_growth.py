@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -49,8 +50,7 @@ def task_of(folder: Path, name: str) -> Task:
 def cut(task: Task, monkeypatch: pytest.MonkeyPatch) -> Task:
     """Evaluate a task that its limit ends after a few rounds; return that of the parameters chosen."""
     with monkeypatch.context() as patch:
-        ticks = iter(range(10**9))
-        patch.setattr(time, "monotonic", lambda: float(next(ticks)))
+        patch.setattr(time, "monotonic", count(0.0).__next__)
         outcome = attempt(replace(task, limit=5.0))
     assert outcome.error is None
     assert outcome.unfinished
@@ -92,8 +92,7 @@ def test_a_finished_model_is_fitted_from_the_beginning(folder: Path) -> None:
 
 
 def test_a_model_that_counts_with_all_rounds_is_finished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ticks = iter(range(10**9))
-    monkeypatch.setattr(time, "monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr(time, "monotonic", count(0.0).__next__)
     outcome = attempt(replace(task_of(folder, "squared errors"), limit=5.0, bound=10, least=10))
     assert (outcome.error, outcome.chosen, outcome.unfinished) == (None, 10.0, False)
 

@@ -67,13 +67,7 @@ def test_boosting_grows_until_the_validation_queries_stop_it(folder: Path) -> No
 
 def test_what_was_grown_at_the_limit_counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = attempt(boosting(folder))
-    now = [0.0]
-
-    def tick() -> float:
-        now[0] += 1.0
-        return now[0]
-
-    monkeypatch.setattr(time, "monotonic", tick)
+    monkeypatch.setattr(time, "monotonic", itertools.count(1.0).__next__)
     cut = attempt(replace(boosting(folder), limit=3.0))
     assert cut.error is None
     assert cut.chosen is not None

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
-import re
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,12 +11,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.tuner.evaluation.outcome_checks import checked_outcome, comparable_outcome
 from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.search.loop import TrialLoop
-from ranktune.tuner.search.progress import Silent
-from ranktune.tuner.storage.record import ERROR, RESTARTS, Record, number_of
-from ranktune.tuner.study.events import Events, read_events
-from ranktune.tuner.workers.executor import Executor, InProcess, Limits, Processes
-from tests.tuner.search.test_loop import STUDY, smooth, task_of
+from ranktune.tuner.storage.attributes import ERROR, RESTARTS
+from ranktune.tuner.storage.record import Record, number_of
+from tests.tuner.search.test_loop import STUDY, loop, smooth, task_of
 
 SPACE = STUDY.union_space()
 VICTIM = next(place for place, defaults in enumerate(SPACE.defaults()) if defaults["solver"] == "RidgeRanker")
@@ -42,17 +34,6 @@ class Awkward:
             with open(self.folder / "asked", "a") as file:
                 file.write("x")
         return cast(Outcome, self.result() if callable(self.result) else self.result)
-
-
-def loop(folder: Path, objective: Callable[[Task], Outcome], executor: Executor | None = None) -> list[FrozenTrial]:
-    record = Record(folder, "s", STUDY.metric)
-    try:
-        with executor or InProcess() as workers, Events(folder) as events:
-            TrialLoop(STUDY, "fold", record, task_of, workers, Silent(), objective, events=events).run()
-        assert record.leases.rows() == []
-        return record.trials()
-    finally:
-        record.close()
 
 
 def the_failure(trials: list[FrozenTrial], restarts: int = 0) -> str:
@@ -107,7 +88,7 @@ RESULTS = {
 @pytest.mark.parametrize(("result", "reason"), RESULTS.values(), ids=RESULTS)
 def test_a_result_that_is_none_fails_its_trial_alone(tmp_path: Path, result: object, reason: str) -> None:
     assert VICTIM > 0, "what comes first has nothing to be compared to"
-    assert reason in the_failure(loop(tmp_path, Awkward(result, tmp_path)))
+    assert reason in the_failure(loop(tmp_path, objective=Awkward(result, tmp_path)))
     assert (tmp_path / "asked").read_text() == "x", "it was tried again"
 
 
@@ -115,7 +96,7 @@ def test_what_an_objective_raises_in_this_process_is_the_failure(tmp_path: Path)
     def fails() -> None:
         raise LookupError("no such thing")
 
-    assert the_failure(loop(tmp_path, Awkward(fails))) == "LookupError: no such thing"
+    assert the_failure(loop(tmp_path, objective=Awkward(fails))) == "LookupError: no such thing"
 
 
 def test_the_length_that_counts_is_remembered_by_a_resumed_run(tmp_path: Path) -> None:
@@ -124,7 +105,7 @@ def test_the_length_that_counts_is_remembered_by_a_resumed_run(tmp_path: Path) -
     first = SPACE.defaults()[0]
     record.append(0, first, SPACE.distributions, smooth(task_of(*SPACE.split(first))))
     record.close()
-    trials = loop(tmp_path, lambda task: of(0.5, 0.5, 0.5))
+    trials = loop(tmp_path, objective=lambda task: of(0.5, 0.5, 0.5))
     assert [trial.state for trial in trials] == [TrialState.COMPLETE] + [TrialState.FAIL] * 11
 
 
@@ -154,66 +135,3 @@ def test_a_sound_outcome_stays_what_it_is() -> None:
 
 def test_an_error_as_long_as_a_book_is_cut() -> None:
     assert len(checked_outcome(Outcome(error="x" * 10**7)).error or "") <= 10_000
-
-
-def exits() -> None:
-    os._exit(3)
-
-
-def crashes() -> None:
-    ctypes.string_at(0)
-
-
-def hangs() -> None:
-    time.sleep(1e6)
-
-
-def swallows() -> object:
-    return np.ones(2**29)  # 4 GiB
-
-
-def huge() -> Outcome:
-    return of(np.random.default_rng(0).random(2**24))
-
-
-def unpicklable() -> object:
-    return Outcome({"ndcg@10": cast(Any, (value for value in (0.5, 0.5)))})
-
-
-FATES: dict[int, tuple[Callable[[], object], str, int]] = {
-    1: (exits, "lost twice.*exited with code 3", 1),
-    2: (crashes, "lost twice.*signal 11", 1),
-    4: (hangs, "limit of 5 seconds", 0),
-    5: (swallows, "MemoryError", 0),
-    7: (huge, "more than 64 MiB", 0),
-    8: (unpicklable, "cannot be pickled", 0),
-}
-"""By the number of its trial: what it does, the reason that is recorded, and how often it is begun again."""
-
-
-@pytest.mark.thorough
-def test_trials_that_end_badly_on_lanes_do_so_alone(tmp_path: Path) -> None:
-    known = loop(tmp_path / "known", smooth)
-    fates = {SPACE.split(known[number].params)[0] + str(known[number].params): act for number, act in FATES.items()}
-
-    def badly(task: Task) -> Outcome:
-        flat = {"solver": task.solver} | {f"{task.solver}.{name}": value for name, value in task.parameters.items()}
-        for key, (act, _, _) in fates.items():
-            if key == task.solver + str(flat):
-                return cast(Outcome, act())
-        return smooth(task)
-
-    trials = loop(tmp_path / "s", badly, Processes(2, Limits(seconds=5.0, bytes=2**29)))
-    assert [trial.params for trial in trials] == [trial.params for trial in known]
-    events = list(read_events(tmp_path / "s"))
-    for number, trial in enumerate(trials):
-        if number not in FATES:
-            assert trial.value == known[number].value
-            continue
-        _, reason, restarts = FATES[number]
-        assert trial.state == TrialState.FAIL
-        assert re.search(reason, trial.user_attrs[ERROR])
-        assert trial.user_attrs.get(RESTARTS, 0) == restarts
-        reissued = [event for event in events if event["event"] == "reissued" and event["trial"] == number]
-        assert len(reissued) == restarts
-    assert {event.get("split") for event in events} == {"fold"}

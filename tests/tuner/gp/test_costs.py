@@ -6,7 +6,6 @@ import pytest
 from optuna.trial import TrialState, create_trial
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner import ThompsonSampler
 from ranktune.tuner.gp import proposal
 from ranktune.tuner.gp.acquisition import MIN_SECONDS, MIN_TRIALS, Acquisition, ImprovementPerCost, LogCost
 from ranktune.tuner.gp.encoding import Axis, Encoding
@@ -106,15 +105,3 @@ def test_costs_that_nobody_tells_change_nothing(known: bool) -> None:
         return float(study.ask({"x": optuna.distributions.FloatDistribution(0, 1)}).params["x"])
 
     assert (suggested(True) == suggested(False)) is not known
-
-
-def test_several_objectives_may_have_costs() -> None:
-    study = optuna.create_study(directions=["minimize"] * 2, sampler=ThompsonSampler(seed=0, startup=6, costs=True))
-
-    def objective(trial: optuna.Trial) -> tuple[float, float]:
-        x = trial.suggest_float("x", 0, 1)
-        trial.set_user_attr("seconds", 1 + x)
-        return x, 1 - x
-
-    study.optimize(objective, n_trials=10)
-    assert len(study.trials) == 10

@@ -103,31 +103,6 @@ def test_samples_are_distributed_as_the_density() -> None:
         assert drawn[:, k].std() == pytest.approx(sd, rel=5 / np.sqrt(2 * 300))
 
 
-def importance(some: HyperparameterDensity, count: int = 40_000) -> tuple[Floats, Floats]:
-    """Means and standard deviations of theta, by draws from a wide t distribution that are weighted."""
-    generator, centre = np.random.default_rng(1), maximum_a_posteriori(some)
-    z = generator.standard_normal((count, some.size)) / np.sqrt(generator.chisquare(3.0, (count, 1)) / 3.0)
-    wide = np.array([1.6] * (some.size - 2) + [0.8, 1.5])
-    thetas = centre + wide * z
-    inside = ((thetas >= some.bounds()[:, 0]) & (thetas <= some.bounds()[:, 1])).all(axis=1)
-    logs = np.array([some.value(theta) for theta in thetas[inside]])
-    logs += 0.5 * (3.0 + some.size) * np.log1p((z[inside] ** 2).sum(axis=1) / 3.0)
-    weights = np.exp(logs - logs.max())
-    weights /= weights.sum()
-    assert 1.0 / (weights @ weights) > 300  # effective draws
-    means = weights @ thetas[inside]
-    return means, np.sqrt(weights @ (thetas[inside] - means) ** 2)
-
-
-def test_samples_given_many_trials_have_the_moments_of_weighted_draws() -> None:
-    some = evidence(25)
-    drawn = taken(some, maximum_a_posteriori(some), 6000)
-    means, sds = importance(some)
-    assert np.abs(drawn.mean(axis=0) - means).max() < (0.35 * sds).max()
-    assert (np.abs(drawn.mean(axis=0) - means) < 0.35 * sds).all()
-    assert (np.abs(np.log(drawn.std(axis=0) / sds)) < 0.3).all()
-
-
 def test_samples_of_a_fit_are_spread_and_the_same_after_the_cache_is_empty() -> None:
     generator = np.random.default_rng(0)
     E, axes = generator.random((30, 6)), np.arange(6)

@@ -41,12 +41,6 @@ def test_paths_with_shared_frequencies_are_independent_given_them() -> None:
     np.testing.assert_allclose(drawn.std(axis=1), sd, rtol=0.15)
 
 
-def test_a_path_without_noise_goes_through_the_trials() -> None:
-    some, E, y = posterior(noise=1e-9)
-    drawn = Paths.drawn(some, y, np.random.default_rng(3), 5).values(E)
-    np.testing.assert_allclose(drawn, np.tile(y[:, None], (1, 5)), atol=1e-3)
-
-
 def test_paths_at_trials_are_their_values_there() -> None:
     some, E, y = posterior()
     first, second = (Paths.drawn(some, y, np.random.default_rng(seed), 16) for seed in (0, 1))
@@ -70,11 +64,6 @@ def test_the_mean_of_paths_is_one_path_that_varies_less() -> None:
     paths = Paths.drawn(some, y, np.random.default_rng(0), 16)
     assert paths.averaged().draws == 1
     np.testing.assert_allclose(paths.averaged().values(rows)[:, 0], paths.values(rows).mean(axis=1), rtol=1e-9)
-    generator = np.random.default_rng(1)
-    means = np.array([Paths.drawn(some, y, generator, 16).averaged().values(rows)[:, 0] for _ in range(600)])
-    expected, variance = some.mean_and_variance(rows)
-    np.testing.assert_allclose(means.std(axis=0), np.sqrt(variance / 16.0), rtol=0.2)
-    assert (np.abs(means.mean(axis=0) - expected) < 5.0 * np.sqrt(variance / 16.0 / 600.0) + 0.01).all()
 
 
 def test_gradients_are_of_the_weighted_sum() -> None:
@@ -95,12 +84,6 @@ def improvement(draws: int, constrained: bool = False) -> tuple[PathwiseImprovem
     over = [constraint] if constrained else []
     unit = np.ones(1)
     return PathwiseImprovement.over([objective], over, E, 0 * unit, unit, generator), objective, constraint, E
-
-
-def test_one_draw_prefers_what_that_draw_prefers() -> None:
-    acquisition_function, objective, _, _ = improvement(1)
-    asked = embedded(200, 3)
-    assert np.argmax(acquisition_function.values(asked)) == np.argmax(objective.values(asked)[:, 0])
 
 
 def test_improvement_is_the_mean_over_draws() -> None:

@@ -3,8 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import gamma, kv
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.tuner.gp.posterior import (
@@ -60,45 +58,6 @@ def test_posterior_is_the_dense_formula(n: int, extra: float) -> None:
     np.testing.assert_allclose(posterior.covariance(asked), covariance, atol=1e-10)
 
 
-@pytest.mark.parametrize("noisy", [False, True])
-def test_posterior_agrees_with_scikit_learn(noisy: bool) -> None:
-    generator = np.random.default_rng(0)
-    X, asked, y = generator.random((40, 3)), generator.random((25, 3)), generator.normal(size=40)
-    noise = 0.03 * (generator.uniform(0.5, 9, 40) if noisy else np.ones(40))
-    kernel = ConstantKernel(1.7, "fixed") * Matern(1 / np.sqrt(WEIGHTS), "fixed", nu=2.5)
-    theirs = GaussianProcessRegressor(kernel, alpha=noise, optimizer=None).fit(X, y)
-    ours = Posterior.of(X, y, noise / 0.03, HYPERPARAMETERS, np.arange(3))
-    mean, sd = theirs.predict(asked, return_std=True)
-    got_mean, got_variance = ours.mean_and_variance(asked)
-    np.testing.assert_allclose(got_mean, mean, atol=1e-8)
-    np.testing.assert_allclose(np.sqrt(got_variance), sd, atol=1e-8)
-
-
-def test_without_noise_the_mean_goes_through_the_trials() -> None:
-    E, axis_of_column = mixed(12, 0)
-    y = np.random.default_rng(0).normal(size=12)
-    mean, variance = Posterior.of(
-        E, y, np.ones(12), Hyperparameters(WEIGHTS, 1.7, 1e-10), axis_of_column
-    ).mean_and_variance(E)
-    np.testing.assert_allclose(mean, y, atol=1e-6)
-    assert variance.max() < 1e-6
-
-
-def test_extra_noise_between_nothing_and_everything() -> None:
-    E, axis_of_column = mixed(12, 0)
-    asked, _ = mixed(8, 1)
-    generator = np.random.default_rng(2)
-    y, v = generator.normal(size=12), generator.uniform(0.2, 5, 12)
-    some = np.zeros(12)
-    some[-3:] = 1.0
-    plain = Posterior.of(E, y, v, HYPERPARAMETERS, axis_of_column).mean_and_variance(asked)
-    without = Posterior.of(E[:-3], y[:-3], v[:-3], HYPERPARAMETERS, axis_of_column).mean_and_variance(asked)
-    for extra, expected in ((1e-12, plain), (1e12, without)):
-        observed = Posterior.of(E, y, v, HYPERPARAMETERS, axis_of_column, extra * some).mean_and_variance(asked)
-        np.testing.assert_allclose(observed, expected, atol=1e-9)
-    assert np.abs(np.array(plain) - np.array(without)).max() > 0.01
-
-
 def test_believing_is_observing_what_is_expected() -> None:
     E, axis_of_column = mixed(10, 0)
     pending, asked = mixed(3, 1)[0], mixed(6, 2)[0]
@@ -143,14 +102,6 @@ def test_cholesky_adds_jitter_only_where_it_must() -> None:
 
 
 class TestStandardised:
-    def test_mean_zero_variance_one(self) -> None:
-        y = standardise(np.array([1.0, 2.0, 4.0]))
-        assert y.mean() == pytest.approx(0) and y.var() == pytest.approx(1)
-
-    def test_scale_and_shift_change_nothing(self) -> None:
-        gains = np.random.default_rng(0).normal(size=20)
-        np.testing.assert_allclose(standardise(1e6 * gains - 3e7), standardise(gains), atol=1e-8)
-
     def test_what_is_bad_is_pulled_in_and_stays_in_order(self) -> None:
         gains = np.array([0.0, 1.0, 2.0, 3.0, 4.0, -1e9, -5.0])
         median, unit = 1.0, 3.0
@@ -180,7 +131,7 @@ class TestStandardised:
     @pytest.mark.parametrize("unit", [1e-300, 1e-14, 1e-3, 1e14, 1e300])
     def test_standard_gains_do_not_depend_on_their_unit(self, unit: float) -> None:
         gains = np.random.default_rng(0).standard_normal(20)
-        np.testing.assert_allclose(standardise(unit * gains), standardise(gains), rtol=1e-6)
+        np.testing.assert_allclose(standardise(unit * (gains - 30.0)), standardise(gains), rtol=1e-6)
         assert standard_deviation(unit * gains) == pytest.approx(unit * standard_deviation(gains), rel=1e-6)
 
     @pytest.mark.parametrize("constant", [0.0, 0.7, -1e12, 1e300])

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp import acquisition as acquisitions
 from ranktune.tuner.gp import hyperparameters, proposal
-from ranktune.tuner.gp.acquisition import MAX_TIES, TIE_MARGIN, tie_margin
+from ranktune.tuner.gp.acquisition import MAX_TIES, TIE_MARGIN, ExpectedImprovement, tie_margin
 from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules
 from ranktune.tuner.gp.hyperparameters import HyperparameterDensity, maximum_a_posteriori
-from ranktune.tuner.gp.paths import REFERENCE_DEPTH, REFERENCE_MARGIN, on_front, reference_point
+from ranktune.tuner.gp.paths import REFERENCE_DEPTH, REFERENCE_MARGIN, PathwiseImprovement, on_front, reference_point
 from ranktune.tuner.gp.proposal import (
     ACQUISITIONS,
     EI,
@@ -52,20 +51,15 @@ class TestEveryAcquisition:
         )
         assert first.tolist() == second.tolist() != other.tolist()
 
-    @pytest.mark.parametrize("gain", [0.0, 3.0])
-    def test_equal_gains(self, acquisition: str, gain: float) -> None:
-        seen = Trials(trials().rows, np.full(20, gain), np.ones(20), np.empty((0, 3)))
-        assert np.isfinite(propose(CUBE, seen, None, np.random.default_rng(0), acquisition).row).all()
-
-    def test_one_trial(self, acquisition: str) -> None:
-        seen = trials(1)
-        row = propose(CUBE, seen, seen.rows, np.random.default_rng(0), acquisition).row
-        assert np.isfinite(row).all() and row.tolist() != seen.rows[0].tolist()
-
-    def test_many_duplicates(self, acquisition: str) -> None:
-        rows = np.repeat(trials(3).rows, 10, axis=0)
-        seen = Trials(rows, gains_of(rows), np.ones(30), np.empty((0, 3)))
-        assert np.isfinite(propose(CUBE, seen, None, np.random.default_rng(0), acquisition).row).all()
+    def test_few_or_equal_trials(self, acquisition: str) -> None:
+        rows = trials().rows
+        repeated = np.repeat(rows[:3], 10, axis=0)
+        for given, gains in (
+            (rows, np.zeros(20)), (rows, np.full(20, 3.0)), (rows[:1], np.zeros(1)), (repeated, gains_of(repeated)),
+        ):  # fmt: skip
+            seen = Trials(given, gains, np.ones(len(gains)), np.empty((0, 3)))
+            row = propose(CUBE, seen, given, np.random.default_rng(0), acquisition).row
+            assert np.isfinite(row).all() and row.tolist() not in given.tolist()
 
     def test_inactive_parameters_stay_inactive(self, acquisition: str) -> None:
         encoding = Encoding(CUBE.axes, Rules((Rule(0, 2, (0.0,)), Rule(1, 2, (1.0, 2.0)))), frozenset({0, 1}))
@@ -115,18 +109,11 @@ def test_the_closed_form_is_used_only_where_it_exists(
         assert len(asked) == expected
 
 
-def test_values_on_a_part_of_the_folds_help() -> None:
-    """Twenty studies of 8 trials and 16 that were stopped: what is proposed next is closer to the best."""
-    regrets: dict[str, list[float]] = {"informed": [], "ignored": []}
-    for seed in range(20):
-        whole, stopped, generator = trials(8, seed), trials(16, 100 + seed), np.random.default_rng(seed)
-        rows = np.vstack([whole.rows, stopped.rows])
-        gains = np.append(whole.gains, stopped.gains + 0.1 * generator.standard_normal(16))
-        informed = Trials(rows, gains, np.ones(24), whole.pending, extra=np.repeat([0.0, 0.01], [8, 16]))
-        for name, seen in (("informed", informed), ("ignored", whole)):
-            row = propose(CUBE, seen, rows, np.random.default_rng(seed)).row
-            regrets[name].append(-gains_of(row[None])[0])
-    assert np.mean(regrets["informed"]) < 0.7 * np.mean(regrets["ignored"])
+def test_what_is_known_of_a_part_of_the_folds_counts_by_its_noise() -> None:
+    seen = trials(24)
+    unsure = replace(seen, extra=np.repeat([0.0, 100.0], 12))
+    rows = [propose(CUBE, each, None, np.random.default_rng(0), EI).row.tolist() for each in (seen, unsure)]
+    assert rows[0] != rows[1]
 
 
 def test_nothing_to_vary() -> None:
@@ -179,29 +166,18 @@ def test_equal_best_trials_ask_for_more_than_a_little_better() -> None:
         assert tie_margin(tied) == tie_margin(1000.0 * tied + 7.0) == TIE_MARGIN * min(ties, MAX_TIES)
 
 
-def plateau(rows: Floats) -> Floats:
-    """A bowl with a flat top around (0.3, 0.6), and a higher, narrow hill elsewhere."""
-    distance = np.hypot(rows[:, 0] - 0.3, rows[:, 1] - 0.6)
-    hill = np.exp(-((rows[:, 0] - 0.85) ** 2 + (rows[:, 1] - 0.15) ** 2) / 0.01)
-    result: Floats = -np.maximum(distance, 0.2) + 0.5 * hill
-    return result
+@pytest.mark.parametrize(("acquisition", "kind"), [(EI, ExpectedImprovement), (THOMPSON, PathwiseImprovement)])
+def test_the_margin_of_ties_is_asked_for(acquisition: str, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    margins, over = [], kind.over
 
+    def noted(*given: Any) -> Any:
+        margins.append(given[-1])
+        return over(*given)
 
-def test_a_plateau_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of twelve proposals after many equal ones, fewer lie on the plateau than without regard to ties."""
-    square = Encoding((Axis("x"), Axis("y")))
-    generator = np.random.default_rng(0)
-    rows = np.vstack([generator.random((8, 2)), [0.3, 0.6] + 0.1 * generator.uniform(-1, 1, (12, 2))])
-    on_it = {}
-    for margin in (TIE_MARGIN, 0.0):
-        monkeypatch.setattr(acquisitions, "TIE_MARGIN", margin)
-        seen = rows
-        for number in range(12):
-            gains = np.round(plateau(seen), 9)
-            trials = Trials(seen, gains, np.ones(len(seen)), np.empty((0, 2)))
-            seen = np.vstack([seen, propose(square, trials, seen, np.random.default_rng(number), EI).row])
-        on_it[margin] = int((plateau(seen[20:]) == -0.2).sum())
-    assert on_it[TIE_MARGIN] <= on_it[0.0] and on_it[TIE_MARGIN] <= 4
+    monkeypatch.setattr(kind, "over", noted)
+    tied = replace(trials(), gains=np.minimum(trials().gains, -0.3))
+    propose(CUBE, tied, None, np.random.default_rng(0), acquisition)
+    assert margins == [tie_margin(tied.gains)] and margins[0] > TIE_MARGIN
 
 
 def test_the_fit_of_many_trials_remains_while_few_are_added(monkeypatch: pytest.MonkeyPatch) -> None:

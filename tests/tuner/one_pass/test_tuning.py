@@ -52,18 +52,6 @@ def test_the_model_is_the_best_configuration_fitted_once() -> None:
     assert result.best_model.solver == "ElasticRank" and result.best_model.metric == "ndcg@5"
 
 
-def test_finds_good_parameters_among_bad_ones() -> None:
-    result = tuned(linear_queries(1200, 5, noise=0.3), 24).run()
-    first = {entry.number: entry for entry in result.entries if entry.joined == 0}
-    reached = METRIC.mean(result.best_model.predict(other := linear_queries(200, 6, noise=0.3)), other)
-    singles = [
-        METRIC.mean(e.configuration.ranker().partial_fit(linear_queries(1200, 5, noise=0.3)).predict(other), other)
-        for e in first.values()
-    ]
-    assert reached > np.median(singles)
-    assert reached > max(singles) - 0.01
-
-
 def as_in_earlier_releases(path: Path) -> None:
     """Write a checkpoint anew with values of queries that do not count at the next look, before the others."""
     about, arrays = Checkpoint(path, {}).load() or ({}, {})

@@ -13,7 +13,15 @@ from ranktune.tuner.policy.reserve import Durations, Took, explaining
 from ranktune.tuner.selection.candidates import Candidate
 
 RULES = replace(POLICY, time=replace(POLICY.time, a_query=0.0))
-END = Durations(queries=40, documents=400, cells=4000, parts=5, fresh_parts=5, policy=RULES)
+END = Durations(
+    queries=40,
+    documents=400,
+    cells=4000,
+    parts=5,
+    fresh_parts=5,
+    averages=["LambdaMART", "GBDTRanker"].__contains__,
+    policy=RULES,
+)
 REPORTING = END.reporting()
 
 

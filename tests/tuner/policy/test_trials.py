@@ -22,12 +22,6 @@ def test_those_ahead_by_more_than_their_noise_come_highest_first() -> None:
     assert ahead(first, [first]) == []
 
 
-def test_of_equal_configurations_one_in_six_is_ahead() -> None:
-    first = np.zeros(400)
-    others = [GENERATOR.normal(size=400) for _ in range(2000)]
-    assert len(ahead(first, others)) / len(others) == pytest.approx(0.159, abs=0.025)
-
-
 def test_queries_count_by_their_weights_and_skipped_ones_do_not() -> None:
     first = np.array([0.5, 0.5, 0.5, 0.5, np.nan])
     other = np.array([0.9, 0.9, 0.0, 0.0, 0.9])

@@ -20,8 +20,10 @@ from ranktune.tuner.runner.search_stages import SCORED, scored_once
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem, assemble, write_split
 from tests.support.engine_samples import graded
-from tests.support.policies import Interrupting, run_by
+from tests.support.finished import Heard
+from tests.support.policies import run_by
 
+FEW = {"GBDTRanker.trees": 10}
 TRAIN, VALI, TEST = graded(60, 0), graded(25, 1), graded(20, 2)
 
 
@@ -85,7 +87,7 @@ def test_a_study_in_little_time_is_scored_on_the_split_and_refitted_on_all(tmp_p
     policy = replace(POLICY, time=replace(POLICY.time, min_fits=10**9))
     solvers, split = ("RidgeRanker", "GBDTRanker"), Split("", TRAIN, VALI, TEST)
     with pytest.raises(KeyboardInterrupt):
-        run_by(policy, tmp_path / "x", split, Interrupting(), solvers=solvers, trials=4, timeout=60.0)
+        run_by(policy, tmp_path / "x", split, Heard(until=1), solvers=solvers, trials=4, timeout=60.0, space=FEW)
     result = ranktune.resume("x", home=tmp_path, jobs=1)
     assert (tmp_path / "x" / SCORED).read_text() == "once"
     assert len(result.trials_frame()) == 4
@@ -101,7 +103,7 @@ def test_the_first_trial_has_no_limit_unless_it_counts_where_it_is_cut(vali: Que
         return attempt(task)
 
     policy = replace(POLICY, time=replace(POLICY.time, min_fits=10**9, min_fits_dealt=0))
-    settings: dict[str, Any] = {"solvers": ("GBDTRanker",), "trials": 1, "timeout": 60.0}
+    settings: dict[str, Any] = {"solvers": ("GBDTRanker",), "trials": 1, "timeout": 60.0, "space": FEW}
     run_by(policy, tmp_path / "x", Split("", TRAIN, vali, TEST), objective=objective, **settings)
     assert len(limits) == 1
     assert limits[0] <= 60.0 if vali is not None else limits[0] == float("inf")

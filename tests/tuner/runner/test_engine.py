@@ -25,7 +25,7 @@ from ranktune.tuner.splits.plans import random_orders
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.home import StudyFolder, find_folder
 from ranktune.tuner.workers.executor import InProcess
-from tests.support.engine_samples import SOLVERS, graded, on_test, weights
+from tests.support.engine_samples import SOLVERS, graded, on_test, tuned, weights
 from tests.support.process_samples import Lasting
 
 
@@ -59,18 +59,6 @@ def test_the_chosen_is_best_when_rescored_or_alone(result: Result) -> None:
     assert result.best.is_blend or merits[0] == max(merits)
 
 
-def test_without_refitting_the_given_validation_queries_alone_choose(tmp_path: Path) -> None:
-    options = {"trials": 6, "sampler": "random", "refit": False, "home": tmp_path, "jobs": 1}
-    result = ranktune.tune(graded(40, 0), vali=graded(20, 1), test=graded(9, 2), solvers=SOLVERS, **options)  # type: ignore[arg-type]
-    assert all(row.again is None for row in result.leaderboard)
-    means = [row.vali.mean for row in result.leaderboard if row.vali]
-    assert means[0] == max(means)
-    assert len(means) == len(SOLVERS)
-    ranker = make(result.best.solver, dict(result.best.params or {}), 0).fit(graded(40, 0))
-    of_one_feature = ranker.predict(Queries.from_arrays(np.eye(5), np.arange(5.0)))
-    np.testing.assert_allclose(weights(result.best_model), of_one_feature)
-
-
 def test_the_model_is_refitted_on_train_and_validation(result: Result) -> None:
     for row in (row for row in result.leaderboard if not row.is_blend):
         ranker = make(row.solver, dict(row.params or {}), 0)
@@ -97,24 +85,14 @@ def test_the_workers_data_is_gone_after_the_end(result: Result) -> None:
 def test_the_same_name_with_other_settings_is_refused_and_named(result: Result) -> None:
     home = Path(result.folder).parent
     with pytest.raises(StudyError, match="metric is 'ndcg@10' there, 'map' here"):
-        ranktune.tune(graded(40, 0), metric="map", name="known", home=home, jobs=1)
-
-
-def test_the_same_name_with_other_data_is_refused(result: Result) -> None:
-    home = Path(result.folder).parent
-    with pytest.raises(StudyError, match="other data"):
-        ranktune.tune(
-            graded(40, 5), vali=graded(20, 1), test=graded(30, 2), also=["map", "ndcg@10:letor"], solvers=SOLVERS,
-            trials=9, sampler="random", name="known", home=home, jobs=1,
-        )  # fmt: skip
+        tuned(home, metric="map", name="known")
 
 
 def test_a_finished_study_gets_more_trials(tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", X=graded(40, 0).features, y=graded(40, 0).grades, qid=np.repeat(np.arange(40), 12))
-    options = {"solvers": ("RankSVM",), "sampler": "random", "home": tmp_path / "home", "jobs": 1}
-    first = ranktune.tune(tmp_path / "d.npz", trials=3, name="s", **options)  # type: ignore[arg-type]
+    first = tuned(tmp_path / "home", tmp_path / "d.npz", solvers="RankSVM")
     more = ranktune.resume("s", trials=5, home=tmp_path / "home", jobs=1)
-    whole = ranktune.tune(tmp_path / "d.npz", trials=5, name="w", **options)  # type: ignore[arg-type]
+    whole = tuned(tmp_path / "home", tmp_path / "d.npz", solvers="RankSVM", trials=5, name="w")
     assert (first.trials, more.trials) == (3, 5)
     assert replace(more, study="", folder="", model="", seconds=0, folds=()).best.params == whole.best.params
     assert more.best.test == whole.best.test
@@ -128,12 +106,7 @@ def test_data_in_memory_that_is_gone_is_told(result: Result) -> None:
 
 @pytest.mark.thorough
 def test_two_processes_find_what_one_finds_with_a_sampler_without_memory(tmp_path: Path) -> None:
-    results = [
-        ranktune.tune(
-            graded(30, 0), solvers=SOLVERS, trials=8, sampler="random", name=f"j{jobs}", home=tmp_path, jobs=jobs
-        )
-        for jobs in (1, 2)
-    ]
+    results = [tuned(tmp_path, trials=8, name=f"j{jobs}", jobs=jobs) for jobs in (1, 2)]
     assert results[0].best.params == results[1].best.params
     assert [row.vali for row in results[0].leaderboard] == [row.vali for row in results[1].leaderboard]
 
@@ -142,19 +115,13 @@ def test_a_study_that_is_running_is_not_run_twice(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path / "s")
     folder.path.mkdir()
     with folder.owned(), pytest.raises(StudyError, match="is being run by process"):
-        ranktune.tune(graded(30, 0), solvers=SOLVERS, trials=1, name="s", home=tmp_path, jobs=1)
-
-
-def test_without_a_test_set_only_validation_is_reported(tmp_path: Path) -> None:
-    result = ranktune.tune(graded(11, 0), solvers=["RidgeRanker"], trials=1, home=tmp_path, jobs=1)
-    assert result.best.test is None
-    assert result.test_metrics == {}
+        tuned(tmp_path)
 
 
 def test_nothing_to_learn_is_told_before_anything_runs(tmp_path: Path) -> None:
     queries = graded(20, 0)
     with pytest.raises(DataError, match="nothing to learn"):
-        ranktune.tune(replace(queries, grades=np.ones(len(queries.grades))), name="s", home=tmp_path, jobs=1)
+        tuned(tmp_path, replace(queries, grades=np.ones(len(queries.grades))))
 
 
 def test_an_unknown_study_names_the_nearest(result: Result) -> None:
@@ -165,9 +132,7 @@ def test_an_unknown_study_names_the_nearest(result: Result) -> None:
 def test_a_metric_that_cannot_judge_the_grades_is_told_before_anything_runs(tmp_path: Path) -> None:
     queries = graded(20, 0)
     with pytest.raises(DataError, match="gain"):
-        ranktune.tune(
-            replace(queries, grades=20 * queries.grades), metric="ndcg@10:gain=exp2", name="s", home=tmp_path, jobs=1
-        )
+        tuned(tmp_path, replace(queries, grades=20 * queries.grades), metric="ndcg@10:gain=exp2")
     assert not (tmp_path / "s" / "record.db").exists()
 
 
@@ -189,12 +154,10 @@ def test_a_damaged_file_is_told_and_spares_the_other_studies(
 
 def test_a_progressive_study_scores_queries_before_it_learns_from_them(tmp_path: Path) -> None:
     data = graded(60, 0)
-    result = ranktune.tune(
-        data, test=graded(30, 2), plan="progressive", permutations=3, solvers=["ElasticRank"],
-        space={"ElasticRank.passes": 1, "ElasticRank.scaling": ["none", "list"]}, trials=2, sampler="random",
-        name="online", home=tmp_path, jobs=1,
-    )  # fmt: skip  # other scalings have that of all queries from the beginning
-    record = Record(tmp_path / "online", "online", "ndcg@10")
+    space = {"ElasticRank.passes": 1, "ElasticRank.scaling": ["none", "list"]}  # others have that of all queries
+    plan: dict[str, Any] = {"plan": "progressive", "permutations": 3, "solvers": ["ElasticRank"], "space": space}
+    result = tuned(tmp_path, data, test=graded(30, 2), trials=2, **plan)
+    record = Record(tmp_path / "s", "s", "ndcg@10")
     ndcg = parse_metric("ndcg@10")
     for trial in record.trials():
         params = {name.split(".")[1]: value for name, value in trial.params.items() if "." in name}
@@ -221,53 +184,43 @@ def test_a_progressive_study_scores_queries_before_it_learns_from_them(tmp_path:
 def test_a_metric_that_is_the_same_for_all_is_told(tmp_path: Path) -> None:
     short = Queries.from_arrays(graded(20, 0).features[:160], graded(20, 0).grades[:160], group=[8] * 20)
     with pytest.warns(RankTuneWarning, match=r"all 3 trials scored 0 by ndcg@10:letor"):
-        ranktune.tune(
-            short,
-            metric="ndcg@10:letor",
-            solvers=SOLVERS,
-            trials=3,
-            sampler="random",
-            name="flat",
-            home=tmp_path,
-            jobs=1,
-        )
+        tuned(tmp_path, short, metric="ndcg@10:letor")
 
 
 def test_a_study_that_came_to_nothing_leaves_its_name_free(tmp_path: Path) -> None:
     with pytest.raises(DataError):
-        ranktune.tune("missing.txt", name="gone", home=tmp_path, jobs=1)
+        tuned(tmp_path, "missing.txt", name="gone")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "notes.txt").write_text("mine")
     with pytest.raises(DataError):
-        ranktune.tune("missing.txt", name="own", home=tmp_path, jobs=1)
+        tuned(tmp_path, "missing.txt", name="own")
     assert [file.name for file in (tmp_path / "own").iterdir()] == ["notes.txt"]
 
 
 def test_one_name_needs_no_list_and_jobs_are_a_count(tmp_path: Path) -> None:
-    result = ranktune.tune(graded(30, 0), solvers="RidgeRanker", also="map", trials=1, home=tmp_path, jobs=1)
+    result = tuned(tmp_path, solvers="RidgeRanker", also="map", trials=1)
     assert [row.solver for row in result.leaderboard] == ["RidgeRanker"]
     assert {"ndcg@10", "map"} <= set(result.test_metrics)
     for jobs in ("2", 0, 1.5):
         with pytest.raises(ParameterError, match=f"jobs={jobs!r}: it must be a whole number"):
-            ranktune.tune(graded(30, 0), solvers="RidgeRanker", trials=1, home=tmp_path, jobs=jobs)  # type: ignore[arg-type]
+            tuned(tmp_path, solvers="RidgeRanker", jobs=jobs)
 
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_a_timeout_ends_the_search_and_the_rest_is_done(apart: bool, tmp_path: Path, two_lanes: Lasting) -> None:
     executor = two_lanes if apart else InProcess()
-    options: dict[str, Any] = {"solvers": SOLVERS, "sampler": "random", "home": tmp_path, "name": "short"}
-    result = ranktune.tune(graded(40, 0), timeout=0.01, executor=executor, **options)
+    result = tuned(tmp_path, timeout=0.01, trials=None, executor=executor, jobs=None)
     assert result.trials == 1  # the first always runs, and no other beside it
     assert result.best.test is not None
-    assert ranktune.tune(graded(40, 0), trials=4, executor=executor, **options).trials == 4
+    assert tuned(tmp_path, trials=4, executor=executor, jobs=None).trials == 4
 
 
 def test_without_refitting_trees_are_those_of_the_trial(tmp_path: Path) -> None:
     train, vali = graded(40, 0), graded(20, 1)
-    options: dict[str, Any] = {"trials": 1, "home": tmp_path, "jobs": 1, "solvers": ["LambdaMART"], "test": "none"}
+    options: dict[str, Any] = {"trials": 1, "solvers": ["LambdaMART"], "test": "none", "vali": vali}
     options["space"] = {"LambdaMART.trees": 10}
-    result = ranktune.tune(train, vali=vali, refit=False, name="as", **options)
-    bagged = ranktune.tune(train, vali=vali, name="bag", **options)
+    result = tuned(tmp_path, train, refit=False, name="as", **options)
+    bagged = tuned(tmp_path, train, name="bag", **options)
     assert "seeds" not in (result.best.params or {})
     assert "seeds" in (bagged.best.params or {})

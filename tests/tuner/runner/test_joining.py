@@ -57,57 +57,8 @@ def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen
     )  # fmt: skip
 
 
-def test_workers_join_over_a_database(folder: Path, postgres: Server) -> None:
-    url = postgres.new_database()
-    owner = start(
-        folder, "tune", "train.txt", "--test", "test.txt", *SOLVERS, "--trials", "120", "--jobs", "1", "--name", "n",
-        "--storage", url, "--artifacts", "arrays", "--json", "-v",
-    )  # fmt: skip
-    until = time.monotonic() + 60.0
-    while not names_in(url) and time.monotonic() < until:
-        time.sleep(0.2)
-    other = folder / "other"
-    other.mkdir()
-    worker = start(other, "worker", "--name", "n", "--storage", url, "--jobs", "1")
-    out, errors = owner.communicate(timeout=120)
-    assert owner.returncode == 0, errors
-    _, ran = worker.communicate(timeout=60)
-    assert worker.returncode == 0, ran
-    result = json.loads(out)
-    assert result["trials"] == 120
-    assert postgres.password not in errors + out + ran
-    assert "worker joined" in errors
-    workers = {json.loads(line)["worker"] for line in log(folder, "n") if '"finished"' in line}
-    assert any(":" in name for name in workers), "the worker that joined ran nothing"
-    shown = api_show(folder, "n")
-    assert shown["trials"] == 120
-    late = start(other, "worker", "--name", "n", "--storage", url)
-    assert "0 trials" in late.communicate(timeout=60)[1]
-
-
-def names_in(url: str) -> list[str]:
-    storage = open_storage(url)
-    try:
-        return [s.study_name for s in storage.get_all_studies() if DECLARED in s.user_attrs]
-    finally:
-        storage.remove_session()
-        storage.engine.dispose()
-
-
 def log(folder: Path, name: str) -> list[str]:
     return (folder / "ranktune-runs" / name / "events.jsonl").read_text().splitlines()
-
-
-def api_show(folder: Path, name: str) -> dict[str, object]:
-    done = subprocess.run(
-        [sys.executable, "-m", "ranktune", "show", name, "--json"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    result: dict[str, object] = json.loads(done.stdout)
-    return result
 
 
 def test_a_second_launch_is_refused_and_with_join_helps(folder: Path) -> None:
@@ -321,12 +272,3 @@ def test_a_worker_may_be_first(where: str, folder: Path, request: pytest.Fixture
         assert tuned(Silent()) == 60
         assert ran.result(90.0) > 0
     assert "study 'n'" in noted.said[0] and "Waiting for it for up to 90 seconds" in noted.said[0]
-
-
-@pytest.mark.parametrize("where", ["folder", "database"])
-def test_a_worker_that_waits_for_nothing_is_told(where: str, folder: Path, request: pytest.FixtureRequest) -> None:
-    url = request.getfixturevalue("postgres").new_database() if where == "database" else None
-    begun = time.monotonic()
-    with pytest.raises(StudyError, match="no study 'n' in"):
-        api.work("n", home=folder, storage=url, wait=0.5, progress=Silent())
-    assert 0.5 <= time.monotonic() - begun < 30.0

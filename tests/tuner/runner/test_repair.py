@@ -12,35 +12,21 @@ import pytest
 
 import ranktune
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.search.progress import Silent, TrialReport
+from ranktune.tuner.evaluation import plans
 from ranktune.tuner.splits.proof import DIGESTS
 from ranktune.tuner.storage.record import DamagedArrays, Record
 from tests.faults.test_study_faults import found_by
 from tests.support.commands import letor
+from tests.support.finished import Heard
 from tests.tuner.splits.test_proof import emptied, one_bit, zeroed
 
 TRIALS = 4
 
 
-class Heard(Silent):
-    """Keeps the lines, and interrupts a study after so many trials."""
-
-    def __init__(self, until: int = 10**9) -> None:
-        self.lines: list[str] = []
-        self._until = until
-
-    def stage(self, text: str) -> None:
-        self.lines.append(text)
-
-    def trial(self, report: TrialReport) -> None:
-        if report.done >= self._until:
-            raise KeyboardInterrupt
-
-
 def tuned(home: Path, **options: Any) -> dict[str, Any]:
     result = ranktune.tune(
         str(home.parent / "train.txt"), test=str(home.parent / "test.txt"), solvers=("RankSVM", "LambdaMART"),
-        trials=TRIALS, sampler="random", jobs=1, home=home, name="s", **options,
+        trials=TRIALS, sampler="random", jobs=1, home=home, name="s", space={"LambdaMART.trees": 10}, **options,
     )  # fmt: skip
     return found_by(result)
 
@@ -95,6 +81,14 @@ def test_undamaged_data_are_not_reread(interrupted: tuple[Path, dict[str, Any]],
     assert (result, lines) == (interrupted[1], [])
 
 
+def test_scores_that_found_no_room_are_computed_again_to_the_bit(
+    interrupted: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are not missed until models are blended: fits along a path of values depend on those before."""
+    monkeypatch.setattr(plans, "keep_scores", lambda task, scores: None)
+    assert tuned(interrupted[0].parent / "unkept") == interrupted[1]
+
+
 def test_damaged_data_whose_source_changed_are_refused(
     interrupted: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -128,16 +122,12 @@ def test_the_trial_of_a_damaged_artifact_is_reevaluated(
 ) -> None:
     before = {file.name: file.read_bytes() for file in artifacts(interrupted[0] / "s")}
     assert len(before) == 3
-    for place in (0,) if damage is not one_bit else (0, 1, 2):
-        home = tmp_path / str(place)
-        result, lines = resumed(interrupted[0], home, lambda study, at=place: damage(artifacts(study)[at]))  # type: ignore[misc]
-        assert result == interrupted[1]
-        (line,) = lines
-        assert re.fullmatch(
-            r"the stored arrays of trial \d are damaged: evaluated again from the same parameters", line
-        )
-        after = {file.name: file.read_bytes() for file in artifacts(home / "home" / "s")}
-        assert before.items() <= after.items()
+    result, lines = resumed(interrupted[0], tmp_path, lambda study: damage(artifacts(study)[0]))
+    assert result == interrupted[1]
+    (line,) = lines
+    assert re.fullmatch(r"the stored arrays of trial \d are damaged: evaluated again from the same parameters", line)
+    after = {file.name: file.read_bytes() for file in artifacts(tmp_path / "home" / "s")}
+    assert before.items() <= after.items()
 
 
 def test_where_no_arrays_are_left_they_may_be_elsewhere(

@@ -23,7 +23,7 @@ from ranktune.tuner.selection.rescoring import RESCORED
 from ranktune.tuner.splits.proof import read_archive
 from ranktune.tuner.study.events import read_events
 from ranktune.tuner.workers.executor import Executor, InProcess, Processes
-from tests.support.engine_samples import graded
+from tests.support.engine_samples import graded, tuned
 
 FIRST = Stage("first", lambda state: 2, text=lambda state: None)
 SECOND = Stage("second", lambda state: 3 * state[FIRST], (FIRST,), lambda state: None)
@@ -37,11 +37,6 @@ def nothing() -> State:
     """A state before any stage, of stages that look at results alone."""
     unused: Any = None
     return State(unused, unused, unused, unused, 0.0, 1.0)
-
-
-def tuned(home: Path, **more: Any) -> ranktune.StudyResult:
-    given: dict[str, Any] = {"solvers": ("RankSVM", "RidgeRanker"), "trials": 4, "sampler": "random", "jobs": 1}
-    return ranktune.tune(graded(40, 0), test=graded(20, 1), name="s", home=home, **given | more)
 
 
 def test_a_stage_has_the_results_of_those_it_needs() -> None:
@@ -92,7 +87,7 @@ def test_a_stage_beside_others_ends_before_those_that_need_it(in_process: bool) 
 
 
 def test_the_stages_of_a_study_are_in_order_and_timed(tmp_path: Path) -> None:
-    result = tuned(tmp_path)
+    result = tuned(tmp_path, test=graded(20, 1))
     assert list(result.stages) == [stage.name for stage in STAGES]
     assert 0.0 < sum(result.stages.values()) <= result.seconds + 0.01
     names = [event["name"] for event in read_events(tmp_path / "s") if event["event"] == "stage"]
@@ -111,7 +106,7 @@ def test_a_stage_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
     stages = replaced(STAGES, Stage("blending", single, BLEND.needs))
     monkeypatch.setattr("ranktune.session.StudyRun", partial(StudyRun, stages=stages))
-    assert not any(row.is_blend for row in tuned(tmp_path).leaderboard)
+    assert not any(row.is_blend for row in tuned(tmp_path, test=graded(20, 1)).leaderboard)
 
 
 def test_trials_rescored_before_a_stop_are_not_rescored_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +116,7 @@ def test_trials_rescored_before_a_stop_are_not_rescored_twice(tmp_path: Path, mo
     with monkeypatch.context() as patch:
         patch.setattr(final_stages, "blended_candidates", stopped)
         with pytest.raises(KeyboardInterrupt):
-            tuned(tmp_path, timeout=600.0)
+            tuned(tmp_path, test=graded(20, 1), timeout=600.0, solvers=("RankSVM", "RidgeRanker"), trials=4)
     kept = read_archive(tmp_path / "s" / RESCORED)
     means = [np.nanmean(kept[name].astype(np.float64)) for name in kept if name.startswith("again")]
     monkeypatch.setattr(final_stages, "rescored", stopped)

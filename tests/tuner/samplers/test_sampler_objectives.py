@@ -9,12 +9,10 @@ import optuna
 import pytest
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
-from scipy.stats import wilcoxon
 
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.space import When
 from ranktune.tuner import ThompsonSampler
-from ranktune.tuner.samplers.history import PAIRED
 from tests.support.optuna_studies import optimised
 
 
@@ -148,28 +146,8 @@ def test_the_believed_best_is_not_the_luckiest() -> None:
         value = 1.4 if k == 12 else value
         study.add_trial(create_trial(params={"x": float(x)}, distributions=distributions, value=float(value)))
     assert study.best_trial.number == 12
-    assert abs(ThompsonSampler().posterior_best(study).params["x"] - 0.7) < 0.15
-
-
-def test_the_posterior_best_of_noisy_studies_is_better_than_the_best_observed() -> None:
-    """Paired over studies of random trials of known noise, by the noise-free values of the two picks."""
-    distributions: dict[str, BaseDistribution] = {name: FloatDistribution(0, 1) for name in "xy"}
-    gained = []
-    for seed in range(14):
-        generator = np.random.default_rng(seed)
-        study = optuna.create_study()
-        for x, y in generator.random((40, 2)).tolist():
-            value = (x - 0.3) ** 2 + (y - 0.6) ** 2 + 0.1 * generator.standard_normal()
-            study.add_trial(
-                create_trial(
-                    params={"x": x, "y": y}, distributions=distributions, value=value, user_attrs={PAIRED: 0.01}
-                )
-            )
-        picks = (study.best_trial, ThompsonSampler(seed=seed).posterior_best(study))
-        observed, believed = ((p.params["x"] - 0.3) ** 2 + (p.params["y"] - 0.6) ** 2 for p in picks)
-        assert picks[1].number == ThompsonSampler(seed=seed + 1).posterior_best(study).number
-        gained.append(observed - believed)
-    assert wilcoxon(gained, alternative="greater").pvalue < 0.05
+    believed, again = (ThompsonSampler(seed=seed).posterior_best(study) for seed in (0, 1))
+    assert abs(believed.params["x"] - 0.7) < 0.15 and believed.number == again.number
 
 
 def test_the_predicted_best_of_many_trials_may_be_an_early_trial() -> None:
@@ -212,12 +190,7 @@ def suggestions(study: optuna.Study, space: Declared, count: int = 8, draws: int
     drawn: list[Mapping[str, object]] = []
     for number in range(count):
         sampler = ThompsonSampler(seed=0, startup=5, conditions=space, number=100 + number, draws=draws)
-        trial = study.get_trials(deepcopy=False)[-1]
-        coming = optuna.trial.FrozenTrial(
-            number=100 + number, trial_id=100 + number, state=TrialState.RUNNING, value=None, datetime_start=None,
-            datetime_complete=None, params={}, distributions={}, user_attrs=trial.user_attrs, system_attrs={},
-            intermediate_values={},
-        )  # fmt: skip
+        coming = create_trial(state=TrialState.RUNNING)
         drawn.append(sampler.sample_relative(study, coming, dict(space.distributions)))
     return drawn
 

@@ -7,19 +7,15 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
-from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.tuner import ThompsonSampler
 from ranktune.tuner.gp.encoding import covered
 from ranktune.tuner.gp.paths import PathwiseImprovement
-from ranktune.tuner.gp.proposal import THOMPSON, single_draw
+from ranktune.tuner.gp.proposal import single_draw
 from ranktune.tuner.samplers.history import History, read, seen_distributions
-from ranktune.tuner.search.search_scheduler import SearchScheduler
-from ranktune.tuner.search.searches import SearchOptions
-from ranktune.tuner.study.declaration import Study
-from tests.support.policies import begun
+from ranktune.tuner.samplers.registry import make_sampler
 
 SEED = 7
 
@@ -63,7 +59,8 @@ def places_of(history: History, params: dict[str, Any]) -> Floats:
 def test_a_decision_maximises_the_draw_that_its_seed_makes(costs: bool, running: int) -> None:
     study = study_with(14, running, seconds=True)
     for _ in range(4):
-        study.sampler = ThompsonSampler(seed=SEED, acquisition="thompson", costs=costs)  # as another process would
+        number = len(study.trials)
+        study.sampler = make_sampler("thompson", seed=SEED, number=number, costs=costs, acquisition="thompson")
         trial = study.ask()
         objective(trial)
         history, draw = replayed(study, trial.number)
@@ -85,15 +82,6 @@ def test_costs_and_running_trials_do_not_change_what_is_drawn() -> None:
             study.sampler = ThompsonSampler(seed=SEED, acquisition="thompson", costs=costs, number=40)
             suggested.append(study.ask(seen_distributions(study.trials)).params)
     assert all(params == suggested[0] for params in suggested)
-
-
-def test_concurrent_decisions_are_different_draws() -> None:
-    study = study_with(14, 0, seconds=False)
-    study.sampler = ThompsonSampler(seed=SEED, acquisition="thompson")
-    trials = [study.ask() for _ in range(8)]
-    for trial in trials:
-        objective(trial)
-    assert len({str(trial.params) for trial in trials}) == 8
 
 
 def test_of_several_objectives_one_draw_each_is_weighed_in_one_direction() -> None:
@@ -120,27 +108,6 @@ def test_a_draw_of_a_constraint_must_hold() -> None:
     study.optimize(lambda t: t.suggest_float("x", 0, 1) + t.suggest_float("y", 0, 1), n_trials=30)
     allowed = [trial for trial in study.trials if trial.params["x"] <= 0.5]
     assert len(allowed) > 12 and max(trial.value or 0.0 for trial in allowed) > 1.4
-
-
-def test_a_study_passes_the_acquisition_on() -> None:
-    study = Study(solvers=("RankSVM", "RidgeRanker"), trials=30, acquisition="thompson", seed=SEED)
-    space = study.union_space()
-    scheduler = SearchScheduler(study, space, SearchOptions(per_solver=False), clock=lambda: 0.0)
-    finished: list[FrozenTrial] = []
-    for number in range(14):
-        params = begun(scheduler, number, float("inf"))
-        assert params is not None
-        if len(finished) >= 10:  # compare with the sampler itself, on the same trials
-            plain = optuna.create_study(direction="maximize")
-            plain.add_trials(finished)
-            plain.sampler = ThompsonSampler(seed=SEED, acquisition=THOMPSON, conditions=space, number=number)
-            assert space.suggest(plain.ask()) == params
-        distributions = {name: space.distributions[name] for name in params}
-        value = 0.5 + 0.01 * np.sin(7 * number)
-        done = create_trial(state=TrialState.COMPLETE, value=value, params=params, distributions=distributions)
-        apart = np.random.default_rng(number).normal(size=5)  # no solver is significantly worse
-        scheduler.tell(number, done, 1.0, value + apart - apart.mean())
-        finished.append(done)
 
 
 def test_a_draw_is_all_that_is_maximised() -> None:

@@ -8,7 +8,7 @@ from optuna.trial import create_trial
 from ranktune.solvers.core.space import Choice, Float, Int, Value, When
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, clipped, widened
 from ranktune.tuner.search.search_scheduler import observations
-from ranktune.tuner.storage.record import PATH
+from ranktune.tuner.storage.attributes import PATH
 
 SPACE = UnionSpace(
     {

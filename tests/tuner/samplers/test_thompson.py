@@ -11,7 +11,6 @@ import optuna
 import pytest
 from optuna.samplers import BaseSampler
 from optuna.testing.pytest_samplers import BasicSamplerTestCase, MultiObjectiveSamplerTestCase, RelativeSamplerTestCase
-from optuna.trial import TrialState
 
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.space import Choice, Float, Int, When
@@ -158,41 +157,10 @@ def test_it_needs_numpy_scipy_and_optuna_only() -> None:
     assert output_of(code).strip() == "4"
 
 
-def test_failed_trials_are_left_alone() -> None:
-    study = optuna.create_study(sampler=ThompsonSampler(seed=0, startup=8))
-
-    def objective(trial: optuna.Trial) -> float:
-        x = trial.suggest_float("x", 0, 1)
-        if x > 0.5:
-            raise ArithmeticError
-        return -x
-
-    study.optimize(objective, n_trials=30, catch=ArithmeticError)
-    late = [t.state for t in study.trials[15:]]
-    assert late.count(TrialState.COMPLETE) > 7 and study.best_value < -0.45
-
-
 def test_threads() -> None:
     study = optuna.create_study(sampler=ThompsonSampler(seed=0, startup=4))
     study.optimize(mixed_objective, n_trials=24, n_jobs=4)
     assert len({str(sorted(t.params.items(), key=str)) for t in study.trials}) == 24
-
-
-def test_enqueued_and_pruned_trials_inform() -> None:
-    study = optuna.create_study(sampler=ThompsonSampler(seed=0, startup=5))
-    study.enqueue_trial({"x": 0.01, "c": "b", "k": 12})
-
-    def objective(trial: optuna.Trial) -> float:
-        value = mixed_objective(trial)
-        trial.report(value, 0)
-        if value > 3:
-            raise optuna.TrialPruned
-        return value
-
-    study.optimize(objective, n_trials=25)
-    assert study.trials[0].value == pytest.approx(0)
-    values = [t.intermediate_values[0] for t in study.trials]
-    assert np.median(values[15:]) < np.median(values[1:8])
 
 
 def test_a_pickled_copy_suggests_the_same() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.solvers.core.errors import WorkerLost, WorkersAway
+from ranktune.solvers.core.errors import ResultRefused, TooLong, WorkerLost, WorkersAway
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.policy.policy import Race
 from ranktune.tuner.search.dispatcher import GRACE, LANES, Clock, Dispatcher, Running, own_name
@@ -54,7 +54,7 @@ class ByHand(Clock):
         return done()
 
 
-class Lanes(InProcess):
+class Lanes:
     """Lanes whose functions end when the test says so, by the number of the trial in their task's seed."""
 
     def __init__(self, jobs: int) -> None:
@@ -67,18 +67,11 @@ class Lanes(InProcess):
         self.futures[task.seed] = Future()
         return self.futures[task.seed]
 
+    def __exit__(self, *_: object) -> None:
+        """All have ended."""
+
     def stop(self, future: Future[Any]) -> None:
         self.stopped += [number for number, own in self.futures.items() if own is future]
-
-
-class ApartLanes:
-    """The same as an executor that is not in this process."""
-
-    def __init__(self, jobs: int) -> None:
-        self._lanes = Lanes(jobs)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._lanes, name)
 
 
 class Place:
@@ -92,8 +85,8 @@ class Place:
         self.events = Events(folder)
         self.lanes: Any = None
 
-    def dispatcher(self, jobs: int, lanes: Any = None) -> Dispatcher:
-        self.lanes = lanes or ApartLanes(jobs)
+    def dispatcher(self, jobs: int) -> Dispatcher:
+        self.lanes = Lanes(jobs)
         return Dispatcher(self.lanes, self.leases, lambda task: DONE, self.events, self.clock, "fold")
 
     def join(self, name: str = "far:1/joined", jobs: int = 1) -> None:
@@ -124,7 +117,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 def requested(number: int) -> Running:
     params = SPACE.defaults()[number % 2] | {}
     task = task_of(*SPACE.split(params))
-    return Running(number, params, Task(task.folder, task.metrics, task.solver, task.parameters, number))
+    return Running(number, params, replace(task, seed=number))
 
 
 def start(dispatcher: Dispatcher, *numbers: int) -> None:
@@ -161,10 +154,7 @@ def test_what_nobody_took_is_taken_by_a_lane_that_is_free(place: Place) -> None:
 
 def test_what_runs_elsewhere_is_raced_too_also_when_it_was_lost_or_left_over(place: Place) -> None:
     dispatcher, incumbent, race = place.dispatcher(1), np.array([0.5, 0.75]), Race(level=0.2)
-    raced = [
-        Running(one.number, one.params, replace(one.task, incumbent=incumbent, race=race))
-        for one in map(requested, (0, 1))
-    ]
+    raced = [replace(one, task=replace(one.task, incumbent=incumbent, race=race)) for one in map(requested, (0, 1))]
     place.join()
     for one in raced:
         dispatcher.start(one)
@@ -180,7 +170,7 @@ def test_what_runs_elsewhere_is_raced_too_also_when_it_was_lost_or_left_over(pla
     later = place.dispatcher(1)
     assert list(later.unfinished([0, 1])) == [0, 1]
     other = Race(min_orders=1)
-    later.resume(Running(0, raced[0].params, replace(raced[0].task, incumbent=incumbent + 1.0, race=other)))
+    later.resume(replace(raced[0], task=replace(raced[0].task, incumbent=incumbent + 1.0, race=other)))
     again = place.claim()
     assert again.race == other
     assert again.incumbent is not None and again.incumbent.tolist() == [1.5, 1.75]
@@ -220,6 +210,15 @@ def test_a_trial_whose_lane_is_lost_is_begun_once_more_and_fails_the_second_time
     assert "signal 11" in outcome.error
     assert place.said() == [("started", 7), ("reissued", 7), ("started", 7)]
     assert {event["split"] for event in read_events(place.folder)} == {"fold"}
+
+
+@pytest.mark.parametrize("error", [TooLong(5.0), MemoryError("too much"), ResultRefused("too large")])
+def test_what_a_function_does_on_its_lane_is_the_failure_of_its_trial(place: Place, error: Exception) -> None:
+    dispatcher = place.dispatcher(1)
+    start(dispatcher, 0)
+    place.lanes.futures[0].set_exception(error)
+    ((_, outcome),) = dispatcher.completed()
+    assert str(error) in str(outcome.error) and outcome.restarts == 0 and not place.lanes.futures.keys() - {0}
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -349,7 +348,7 @@ def test_what_ran_in_a_coordinator_that_is_gone_costs_no_attempt_and_gets_its_ow
         assert lease is not None
         assert lease.attempt == 1
         assert list(left(place, 3)) == [3]
-    apart = Lanes(1)
+    apart: Any = Lanes(1)
     dispatcher = Dispatcher(
         InProcess(), place.leases, lambda task: DONE, place.events, place.clock, "fold", lambda: apart
     )
@@ -370,19 +369,14 @@ def test_what_ran_in_a_coordinator_that_is_gone_costs_no_attempt_and_gets_its_ow
     dispatcher.close()
 
 
-def of_this_process(task: Task) -> Outcome:
-    return replace(DONE, worker=str(os.getpid()))
-
-
 def test_a_process_of_its_own_ends_with_the_trials(place: Place) -> None:
     assert place.leases.give(3, requested(3).params, own_name()) is not None
-    dispatcher = Dispatcher(InProcess(), place.leases, of_this_process, place.events)
-    for number in (3, 4):
-        if number == 3:
-            assert list(dispatcher.unfinished([3])) == [3]
-            dispatcher.resume(requested(3))
-        else:
-            dispatcher.start(requested(4))
+    dispatcher = Dispatcher(
+        InProcess(), place.leases, lambda task: replace(DONE, worker=str(os.getpid())), place.events
+    )
+    assert list(dispatcher.unfinished([3])) == [3]
+    for number, begin in ((3, dispatcher.resume), (4, dispatcher.start)):
+        begin(requested(number))
         while not (result := dispatcher.completed()):
             time.sleep(0.01)
         assert (result[0][1].worker != str(os.getpid())) == (number == 3)

@@ -26,7 +26,8 @@ from ranktune.tuner.study.events import read_events
 from ranktune.tuner.study.problem import Problem, assemble, write_split
 from ranktune.tuner.study.tasks import Tasks
 from ranktune.tuner.workers.executor import InProcess
-from tests.support.policies import Interrupting, run_by
+from tests.support.finished import Heard
+from tests.support.policies import run_by
 
 SOLVERS = ("BestFeature", "RidgeRanker", "GBDTRanker")
 LARGE = replace(POLICY, look=replace(POLICY.look, too_long=0.1))
@@ -169,7 +170,7 @@ def test_a_study_of_large_data_looks_first_and_ends_in_time(tmp_path: Path) -> N
 def test_a_study_whose_first_look_is_damaged_is_not_resumed(tmp_path: Path) -> None:
     split = Split("", crossed(900, 0, features=120))
     with pytest.raises(KeyboardInterrupt):
-        run_by(LARGE, tmp_path / "x", split, Interrupting(), solvers=SOLVERS, timeout=4.0, test="none")
+        run_by(LARGE, tmp_path / "x", split, Heard(until=1), solvers=SOLVERS, timeout=4.0, test="none")
     (tmp_path / "x" / "look.json").write_text('{"standings": [')
     with pytest.raises(StudyError, match=r"look.json, by which trials were chosen and scored, cannot be read"):
         ranktune.resume("x", home=tmp_path, jobs=1)

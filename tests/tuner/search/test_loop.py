@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
@@ -54,36 +54,43 @@ def loop(
     folder: Path,
     study: Study = STUDY,
     objective: Objective = smooth,
-    heard: Heard | None = None,
     executor: Executor | None = None,
-) -> list[object]:
+    heard: Silent | None = None,
+) -> list[FrozenTrial]:
+    """Run the trials that are missing; return all."""
     record = Record(folder, "s", study.metric)
     try:
-        with executor or InProcess() as workers:
-            TrialLoop(study, "s", record, task_of, workers, heard or Heard(), objective).run()
-        return [(number_of(t), t.params, t.value, t.state) for t in record.trials()]
+        with executor or InProcess() as workers, Events(folder) as events:
+            TrialLoop(study, "fold", record, task_of, workers, heard or Silent(), objective, events=events).run()
+        assert record.leases.rows() == []
+        return record.trials()
     finally:
         record.close()
+
+
+def numbers(trials: list[FrozenTrial]) -> list[int]:
+    return [number_of(trial) for trial in trials]
 
 
 def test_every_number_is_run_once_and_heard_of_and_defaults_come_first(tmp_path: Path) -> None:
     heard = Heard()
     trials = loop(tmp_path, heard=heard)
-    assert [t[0] for t in trials] == list(range(12))  # type: ignore[index]
+    assert numbers(trials) == list(range(12))
     assert [t.done for t in heard.reports] == list(range(1, 13))
     assert heard.reports[-1].best == max(t.value for t in heard.reports if t.value is not None)
 
     defaults = STUDY.union_space().defaults()
-    assert [t[1] for t in trials[: len(defaults)]] == defaults  # type: ignore[index]
+    assert [t.params for t in trials[: len(defaults)]] == defaults
 
 
 @pytest.mark.parametrize("sampler", ["random", "tpe", "thompson"])
 def test_a_resumed_run_agrees_with_an_uninterrupted_one(tmp_path: Path, sampler: str, lane: Lasting) -> None:
     whole = replace(STUDY, sampler=sampler)
-    uninterrupted = loop(tmp_path / "whole", whole)
+    uninterrupted = [(t.params, t.value, t.state) for t in loop(tmp_path / "whole", whole)]
     for name, executor in (("here", None), ("there", lane)):
         loop(tmp_path / name, replace(whole, trials=5), executor=executor)
-        assert loop(tmp_path / name, whole, executor=executor) == uninterrupted
+        resumed = loop(tmp_path / name, whole, executor=executor)
+        assert [(t.params, t.value, t.state) for t in resumed] == uninterrupted and numbers(resumed) == list(range(12))
 
 
 def test_a_number_lost_in_the_middle_is_asked_for_again(tmp_path: Path) -> None:
@@ -91,14 +98,14 @@ def test_a_number_lost_in_the_middle_is_asked_for_again(tmp_path: Path) -> None:
     space = STUDY.union_space()
     record.append(7, space.defaults()[0], space.distributions, Outcome({"ndcg@10": np.ones(2)}))
     record.close()
-    assert [t[0] for t in loop(tmp_path)] == list(range(12))  # type: ignore[index]
+    assert numbers(loop(tmp_path)) == list(range(12))
 
 
 def test_a_failing_configuration_costs_its_trial_only(tmp_path: Path) -> None:
     def sometimes(task: Task) -> Outcome:
         return Outcome(error="ValueError: no") if task.solver == "RankSVM" else smooth(task)
 
-    states = [t[3] for t in loop(tmp_path, objective=sometimes)]  # type: ignore[index]
+    states = [t.state for t in loop(tmp_path, objective=sometimes)]
     assert len(states) == 12
     assert {TrialState.FAIL, TrialState.COMPLETE} == set(states)
 
@@ -120,12 +127,9 @@ def test_a_dead_worker_costs_no_trial(tmp_path: Path, two_lanes: Lasting) -> Non
             os._exit(9)
         return Outcome({"ndcg@10": np.array([0.5, 0.6])}, 1.0, 0.01)
 
-    record = Record(tmp_path, "s", "ndcg@10")
-    TrialLoop(STUDY, "s", record, task_of, two_lanes, Silent(), dies_once).run()
-    trials = record.trials()
-    record.close()
+    trials = loop(tmp_path, objective=dies_once, executor=two_lanes)
     assert os.path.exists(marker)
-    assert [number_of(t) for t in trials] == list(range(12))
+    assert numbers(trials) == list(range(12))
     assert {t.state for t in trials} == {TrialState.COMPLETE}
 
 
@@ -159,11 +163,9 @@ def test_a_worker_that_always_dies_is_a_failure_and_the_rest_goes_on(tmp_path: P
             os._exit(9)
         return Outcome({"ndcg@10": np.array([0.5, 0.6])}, 1.0, 0.01)
 
-    record = Record(tmp_path, "s", "ndcg@10")
-    TrialLoop(STUDY, "s", record, task_of, lane, Silent(), dies).run()
-    failed = [t for t in record.trials() if t.state == TrialState.FAIL]
-    assert len(record.trials()) == 12
-    record.close()
+    trials = loop(tmp_path, objective=dies, executor=lane)
+    failed = [t for t in trials if t.state == TrialState.FAIL]
+    assert len(trials) == 12
     assert ["lost twice" in t.user_attrs["error"] for t in failed] == [True]
 
 
@@ -176,9 +178,9 @@ def test_what_is_given_up_for_lack_of_time_never_was(tmp_path: Path) -> None:
         count += 1
         return Outcome(error="given up", given_up=True) if count == 3 else smooth(task)
 
-    assert [t[0] for t in loop(tmp_path, objective=limited)] == [0, 1]  # type: ignore[index]
+    assert numbers(loop(tmp_path, objective=limited)) == [0, 1]
     assert count == 3
-    assert [t[0] for t in loop(tmp_path)] == list(range(12))  # type: ignore[index]
+    assert numbers(loop(tmp_path)) == list(range(12))
 
 
 def test_the_end_has_its_time_put_aside(tmp_path: Path) -> None:

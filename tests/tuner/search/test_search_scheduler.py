@@ -12,12 +12,14 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
+from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.search.searches import SearchOptions
 from ranktune.tuner.study.declaration import Study
 from tests.support.policies import begun
 
 STUDY = Study(solvers=("RankSVM", "RidgeRanker", "BestFeature"), trials=60, sampler="random", seed=4)
+GROWING = ("RidgeRanker", "GBDTRanker", "LambdaMART")
 SECONDS = {"RankSVM": 8.0, "RidgeRanker": 1.0, "BestFeature": 1.0}
 ALIKE = np.random.default_rng(0).random(50)
 
@@ -27,10 +29,11 @@ def standing() -> float:
     return 0.0
 
 
-def finished(params: dict[str, Value], value: float = 0.5) -> FrozenTrial:
-    known = STUDY.union_space().distributions
+def finished(params: dict[str, Value], value: float | None = 0.5, **attributes: object) -> FrozenTrial:
+    known = replace(STUDY, solvers=(*STUDY.solvers, *GROWING)).union_space().distributions
+    state = TrialState.FAIL if value is None else TrialState.COMPLETE
     by_name = {name: known[name] for name in params}
-    return create_trial(state=TrialState.COMPLETE, value=value, params=params, distributions=by_name)
+    return create_trial(state=state, value=value, params=params, distributions=by_name, user_attrs=attributes)
 
 
 def taken(scheduler: SearchScheduler, count: int, left: float = float("inf"), first: int = 0) -> list[dict[str, Value]]:
@@ -84,22 +87,11 @@ def test_remembered_trials_are_those_of_their_solver(sampler: str) -> None:
     study = replace(STUDY, sampler=sampler)
     space = study.union_space()
     whole = SearchScheduler(study, space, clock=standing)
-    past = [
-        create_trial(
-            state=TrialState.COMPLETE,
-            value=0.5,
-            params=params,
-            distributions={name: space.distributions[name] for name in params},
-            user_attrs={"seconds": SECONDS[str(params["solver"])]},
-        )
-        for params in taken(whole, 9)
-    ]
+    past = [finished(params, seconds=SECONDS[str(params["solver"])]) for params in taken(whole, 9)]
     again = SearchScheduler(study, space, clock=standing)
     again.remember((trial, ALIKE) for trial in past)
     one, other = (begun(scheduler, 9, float("inf")) for scheduler in (whole, again))
-    assert one is not None
-    assert other is not None
-    assert one == other
+    assert one == other and one is not None
 
 
 def test_together_the_sampler_chooses_the_solver() -> None:
@@ -118,40 +110,30 @@ def test_parameters_are_the_solvers_own() -> None:
         assert set(params) - {"solver"} <= own
 
 
-GROWING = replace(STUDY, solvers=("RidgeRanker", "GBDTRanker", "LambdaMART"))
+def shared() -> SearchScheduler:
+    study, options = replace(STUDY, solvers=GROWING), SearchOptions(one_part=True, fit_seconds=1.0)
+    return SearchScheduler(study, study.union_space(), options, clock=standing)
 
 
-def shared(fit_seconds: float) -> SearchScheduler:
-    space = GROWING.union_space()
-    return SearchScheduler(GROWING, space, SearchOptions(one_part=True, fit_seconds=fit_seconds), clock=standing)
-
-
-def grown(params: dict[str, Value], rounds: int, value: float, *, unfinished: bool) -> FrozenTrial:
-    known = GROWING.union_space().distributions
-    params = {**params, f"{params['solver']}.trees": rounds}
-    return create_trial(
-        value=value,
-        params=params,
-        distributions={name: known[name] for name in params},
-        user_attrs={"seconds": 6.0, "unfinished": True} if unfinished else {"seconds": 6.0},
-    )
+def grown(params: dict[str, Value], rounds: int, value: float, **unfinished: bool) -> FrozenTrial:
+    return finished({**params, f"{params['solver']}.trees": rounds}, value, seconds=6.0, **unfinished)
 
 
 def test_of_the_unfinished_models_the_best_continues_before_others_begin() -> None:
-    scheduler, again = shared(1.0), shared(1.0)
+    scheduler, again = shared(), shared()
     linear, squared, pairs = (dict(begun(scheduler, number, 60.0) or {}) for number in range(3))
     assert [params["solver"] for params in (linear, squared, pairs)] == ["RidgeRanker", "GBDTRanker", "LambdaMART"]
     trials = [
         grown(squared, 40, 0.4, unfinished=True),
         grown(pairs, 30, 0.5, unfinished=True),
-        grown(pairs, 70, 0.6, unfinished=False),
+        grown(pairs, 70, 0.6),
     ]
     again.remember((trial, None) for trial in trials[:2])
     assert begun(again, 2, 60.0) == linear
     assert begun(again, 3, 60.0) == trials[1].params  # with the rounds that it has
     assert begun(again, 4, 60.0) == trials[0].params
     assert begun(again, 5, 60.0) not in [trial.params for trial in trials]
-    finished = shared(1.0)
+    finished = shared()
     finished.remember((trial, None) for trial in trials)
     begun(finished, 3, 60.0)
     assert begun(finished, 4, 60.0) == trials[0].params
@@ -159,25 +141,20 @@ def test_of_the_unfinished_models_the_best_continues_before_others_begin() -> No
 
 
 def test_rounds_outside_of_the_space_are_continued_as_they_are() -> None:
-    scheduler = shared(1.0)
+    scheduler = shared()
     _, squared = begun(scheduler, 0, 60.0), begun(scheduler, 1, 60.0)
     assert squared is not None
-    again = shared(1.0)
+    again = shared()
     params = {**squared, "GBDTRanker.trees": 4_321}
     again.resume(7, params)
     assert again.resume(8, {**params, "GBDTRanker.trees": 3}) == {**params, "GBDTRanker.trees": 3}
 
 
 def test_what_was_tried_first_is_not_tried_again_after_an_interruption() -> None:
-    result = taken_of(shared(1.0), 6)
-    scheduler = shared(1.0)
-    scheduler.remember((finished_of(params), None) for params in result[:4])
+    result = taken_of(shared(), 6)
+    scheduler = shared()
+    scheduler.remember((finished(params, None), None) for params in result[:4])
     assert taken_of(scheduler, 2) == result[4:]
-
-
-def finished_of(params: dict[str, Value]) -> FrozenTrial:
-    known = GROWING.union_space().distributions
-    return create_trial(state=TrialState.FAIL, params=params, distributions={name: known[name] for name in params})
 
 
 def taken_of(scheduler: SearchScheduler, count: int) -> list[dict[str, Value]]:
@@ -195,14 +172,15 @@ def test_a_search_that_is_ended_gets_no_more_trials() -> None:
 
 
 def test_another_maker_of_samplers_makes_the_suggestions() -> None:
-    """A sampler of the same seed for each trial suggests the same values again."""
+    """A sampler of the same seed for each trial suggests the same values again; it is made as the study says."""
+    study, wanted = replace(STUDY, sampler="thompson", acquisition="ei"), set[object]()
 
     def alike(name: str, **given: object) -> BaseSampler:
+        wanted.add((name, given["acquisition"], given["seed"]))
         return RandomSampler(seed=3)
 
-    def regularisation(found: list[dict[str, Value]]) -> set[object]:
-        return {params["RankSVM.C"] for params in found[5:] if params["solver"] == "RankSVM"}
-
-    space = STUDY.union_space()
-    assert len(regularisation(taken(SearchScheduler(STUDY, space, clock=standing, sampler=alike), 40))) == 1
-    assert len(regularisation(taken(SearchScheduler(STUDY, space, clock=standing), 40))) > 1
+    space = study.union_space()
+    for maker, many in ((alike, False), (make_sampler, True)):
+        found = taken(SearchScheduler(study, space, clock=standing, sampler=maker), 40)[5:]
+        assert (len({params["RankSVM.C"] for params in found if params["solver"] == "RankSVM"}) > 1) == many
+    assert wanted == {("thompson", "ei", 4)}

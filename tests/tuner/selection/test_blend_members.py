@@ -15,6 +15,7 @@ from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.selection.results import BLEND, LINEAR_BLEND, TREE_BLEND, Result, Row
 from tests.support.policies import run_by
 
+FEW = {f"{name}.trees": 40 for name in ("GBDTRanker", "LambdaMART")}
 SOLVERS = ("BestFeature", "RidgeRanker", "RankSVM", "GBDTRanker", "LambdaMART")
 
 
@@ -31,7 +32,7 @@ def of_one_column(count: int, seed: int) -> Queries:
 def found(tmp_path_factory: pytest.TempPathFactory) -> Result:
     home: Path = tmp_path_factory.mktemp("studies")
     train, test = of_one_column(60, 0), of_one_column(30, 1)
-    return ranktune.tune(train, test=test, solvers=SOLVERS, trials=9, jobs=1, name="x", home=home)
+    return ranktune.tune(train, test=test, solvers=SOLVERS, trials=9, jobs=1, name="x", home=home, space=FEW)
 
 
 def members(row: Row) -> set[str]:

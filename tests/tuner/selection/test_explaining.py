@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import ranktune
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.explanation.contributions import linear_terms
@@ -23,15 +22,7 @@ from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import stumps
 from ranktune.tuner.selection.evidence import EXPLANATIONS, read_evidence, read_explanations, write_explanations
 from ranktune.tuner.selection.results import Result
-from tests.support.engine_samples import SOLVERS, graded
-
-
-@pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    home = tmp_path_factory.mktemp("home")
-    return ranktune.tune(
-        graded(40, 0), test=graded(30, 2), solvers=SOLVERS, trials=6, sampler="random", name="known", home=home, jobs=1
-    )
+from tests.support.engine_samples import graded
 
 
 def test_a_study_keeps_explanations_of_its_choice(result: Result) -> None:
@@ -59,15 +50,22 @@ def test_a_study_keeps_explanations_of_its_choice(result: Result) -> None:
     assert all(np.diff(effect.values).min() > 0.0 for effect in actual.effects)
 
 
-def test_the_spread_of_a_linear_model_is_weight_times_deviation() -> None:
-    queries = graded(20, 1)
-    model = LinearModel(np.array([2.0, 0.0, -1.0, 0.5, 0.0]), "RankSVM")
+@pytest.mark.parametrize("kind", ["linear", "stumps"])
+def test_the_spread_is_the_deviation_of_contributions_within_a_query(kind: str) -> None:
+    weights, X = np.array([1.0, 0.0, 0.0, 3.0, 0.0]), np.random.default_rng(1).normal(size=(100, 5))
+    queries = Queries.from_arrays(X, X[:, 0] > 0.0, group=[10] * 10)
+    linear = LinearModel(-weights, "RankSVM")
+    model: LinearModel | TreeModel = linear
+    contributions = -weights * X
+    if kind == "stumps":
+        model = TreeModel(stumps([0, 3], [0.0, 0.5], [1.0, 3.0]), 5, "RankBoost")
+        contributions = weights * (X > [0.0, 0.0, 0.0, 0.5, 0.0])
+    else:
+        assert linear_terms(linear, queries).shape == (queries.n_documents, 2)
+    variances = [part.var(axis=0) for part in np.split(contributions, queries.starts[1:-1])]
     actual = contribution_spread(model, queries, np.random.default_rng(0), 1.0)
-    X = np.split(np.asarray(queries.features), queries.starts[1:-1])
-    expected = np.abs(model.weights) * np.sqrt(np.mean([part.var(axis=0) for part in X], axis=0))
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(actual, np.sqrt(np.mean(variances, axis=0)), rtol=0, atol=1e-12)
     assert np.isnan(contribution_spread(model, queries, np.random.default_rng(0), 0.0)).all()
-    assert linear_terms(model, queries).shape == (queries.n_documents, 3)
 
 
 def test_the_spread_of_many_features_takes_memory_for_one_query() -> None:
@@ -82,18 +80,6 @@ def test_the_spread_of_many_features_takes_memory_for_one_query() -> None:
     finally:
         tracemalloc.stop()
     assert np.count_nonzero(spread) == len(np.unique(X.indices))
-
-
-def test_the_spread_of_stumps_is_the_deviation_of_each() -> None:
-    queries = graded(20, 1)
-    short = Queries.from_arrays(np.asarray(queries.features)[:100], queries.grades[:100], group=[10] * 10)
-    model = TreeModel(stumps([0, 3], [0.0, 0.5], [1.0, 3.0]), 5, "RankBoost")
-    actual = contribution_spread(model, short, np.random.default_rng(0), 1.0)
-    X = np.asarray(short.features).reshape(10, 10, 5)
-    for j, threshold, weight in ((0, 0.0, 1.0), (3, 0.5, 3.0)):
-        values = weight * (X[:, :, j] > threshold)
-        assert actual[j] == pytest.approx(np.sqrt(values.var(axis=1).mean()))
-    assert (actual[[1, 2, 4]] == 0.0).all()
 
 
 def test_what_is_written_is_read_back(result: Result, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-import ranktune
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.data.queries import concatenate
@@ -18,8 +17,9 @@ from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.registry import make
 from ranktune.tuner.policy.blends import scale
 from ranktune.tuner.selection.evidence import read_evidence
-from ranktune.tuner.selection.results import LINEAR_BLEND, Result
-from tests.support.engine_samples import SOLVERS, graded, on_test, weights
+from ranktune.tuner.selection.leaderboard import DefaultModel, tuning_gain
+from ranktune.tuner.selection.results import LINEAR_BLEND, Result, load_result
+from tests.support.engine_samples import SOLVERS, graded, on_test, tuned, weights
 
 
 def test_blends_are_what_their_shares_say(result: Result) -> None:
@@ -60,37 +60,33 @@ def test_the_estimate_is_of_what_was_chosen(result: Result) -> None:
     assert set(actual["alternatives"]) == {"smallest", "fastest", "knee"}
 
 
-def test_a_strict_plan_keeps_to_the_given_validation_queries(tmp_path: Path) -> None:
-    result = ranktune.tune(
-        graded(40, 0), vali=graded(20, 1), test=graded(9, 2), solvers=SOLVERS, plan="split", trials=3,
-        sampler="random", home=tmp_path, jobs=1,
-    )  # fmt: skip
+@pytest.mark.parametrize("kept", [{"plan": "split"}, {"refit": False}])
+def test_the_given_validation_queries_alone_choose(kept: dict[str, Any], tmp_path: Path) -> None:
+    train, vali = graded(40, 0), graded(20, 1)
+    result = tuned(tmp_path, train, vali=vali, test=graded(9, 2), trials=6, **kept)
     assert {row.solver for row in result.leaderboard} == set(SOLVERS)
     assert all(row.again is None for row in result.leaderboard)
-    ranker = make("RidgeRanker", {}, 0)
-    row = next(row for row in result.leaderboard if row.solver == "RidgeRanker")
-    ranker.set_params(**(row.params or {})).fit(graded(40, 0))
-    assert row.vali is not None
-    vali = graded(20, 1)
-    assert row.vali.mean == pytest.approx(parse_metric("ndcg@10").mean(ranker.predict(vali), vali))
+    means = [row.vali.mean for row in result.leaderboard if row.vali]
+    assert means[0] == max(means)
+    for row, mean in zip(result.leaderboard, means, strict=True):
+        ranker = make(row.solver, dict(row.params or {}), 0).fit(train)
+        assert mean == pytest.approx(parse_metric("ndcg@10").mean(ranker.predict(vali), vali))
+        model = load_model(Path(result.folder) / "models" / f"{row.solver}.json")
+        learned = ranker if "refit" in kept else make(row.solver, row.params or {}, 0).fit(concatenate([train, vali]))
+        np.testing.assert_allclose(model.predict(vali), learned.predict(vali), atol=1e-12)
 
 
 def test_without_test_queries_nothing_is_set_aside(tmp_path: Path) -> None:
-    result = ranktune.tune(
-        graded(40, 0), test="none", solvers=SOLVERS, trials=3, sampler="random", home=tmp_path, jobs=1
-    )
+    result = tuned(tmp_path, test="none")
     assert result.best.test is None
-    assert result.test_metrics == {}
+    assert result.test_metrics == {} and result.tuning is None
     evidence = read_evidence(Path(result.folder) / "evidence.npz")
     assert (evidence.part, len(evidence.queries)) == ("vali", 40)
     assert evidence.values["ndcg@10"].shape == (4, 40)
 
 
 def test_nested_folds_judge_the_procedure_and_all_queries_make_the_model(tmp_path: Path) -> None:
-    result = ranktune.tune(
-        graded(30, 0), plan="nested", outer=3, solvers=("RidgeRanker",), trials=2, sampler="random",
-        home=tmp_path, jobs=1,
-    )  # fmt: skip
+    result = tuned(tmp_path, graded(30, 0), plan="nested", outer=3, solvers=("RidgeRanker",), trials=2)
     assert [fold.name for fold in result.folds] == ["outer1", "outer2", "outer3", "all"]
     assert result.folds[-1].best.test is None
     means = [on_test(fold.best) for fold in result.folds[:-1]]
@@ -115,16 +111,46 @@ def test_nested_folds_judge_the_procedure_and_all_queries_make_the_model(tmp_pat
 )
 def test_plans_that_contradict_themselves_are_refused(tmp_path: Path, fields: dict[str, Any], saved: str) -> None:
     with pytest.raises((ParameterError, DataError), match=saved):
-        ranktune.tune(graded(40, 0), solvers=SOLVERS, home=tmp_path, jobs=1, **fields)
+        tuned(tmp_path, **fields)
 
 
 def test_the_chosen_keeps_within_limits(tmp_path: Path) -> None:
-    options = {"solvers": SOLVERS, "trials": 4, "sampler": "random", "home": tmp_path, "jobs": 1}
-    result = ranktune.tune(graded(40, 0), within="features<=2", **options)  # type: ignore[arg-type]
+    result = tuned(tmp_path, within="features<=2", trials=4)
     assert {row.solver for row in result.leaderboard} >= {*SOLVERS, "LinearBlend"}  # no trial was in vain
     assert all(row.nonzeros <= 2 for row in result.leaderboard)
     assert result.best_model.n_features == graded(40, 0).n_features
-    with pytest.raises(StudyError, match="none of 4 trials keeps within bytes<=1"):
-        ranktune.tune(graded(40, 0), within="bytes<=1", **options)  # type: ignore[arg-type]
+    with pytest.raises(StudyError, match="none of 3 trials keeps within bytes<=1"):
+        tuned(tmp_path, within="bytes<=1", name="bytes")
     with pytest.raises(ParameterError, match="is not a limit"):
-        ranktune.tune(graded(40, 0), within="features<29", **options)  # type: ignore[arg-type]
+        tuned(tmp_path, within="features<29")
+
+
+def test_the_gain_is_that_over_the_best_default_on_the_test_queries(tmp_path: Path) -> None:
+    train, test = graded(30, 0, noise=2.0), graded(20, 1, noise=2.0)
+    result = tuned(tmp_path, train, test=test, trials=8)
+    actual = result.tuning
+    assert actual is not None and actual.gain is not None
+    default = make(actual.default, {}, 0).fit(train)
+    metric = parse_metric("ndcg@10")
+    ours, theirs = (metric.per_query(own.predict(test), test) for own in (result.best_model, default))
+    assert actual.gain.mean == pytest.approx(np.nanmean(ours - theirs), abs=1e-9)
+    assert actual.gain.low <= actual.gain.mean <= actual.gain.high
+    saved = load_result(Path(result.folder) / "result.json")["tuning"]
+    assert saved["gain"] == actual.gain.mean and saved["gain_interval"] == [actual.gain.low, actual.gain.high]
+
+
+def test_a_default_gains_nothing_over_itself(tmp_path: Path) -> None:
+    result = tuned(tmp_path, graded(30, 0, noise=2.0), solvers="RidgeRanker", trials=1)
+    assert result.tuning is not None and result.tuning.default == "RidgeRanker"
+    assert result.tuning.gain is None and result.tuning.p_value is None
+
+
+def test_over_splits_it_is_the_mean_and_needs_all_of_them() -> None:
+    generator = np.random.default_rng(0)
+    chosen = [np.array([0.5, 0.7]), np.array([0.9, 0.1, 0.2])]
+    defaults = [DefaultModel("A", np.array([0.4, 0.7]), False), DefaultModel("A", chosen[1], True)]
+    result = tuning_gain(defaults, chosen, generator)
+    assert result is not None and result.gain is not None and result.gain.mean == pytest.approx(0.025)
+    assert tuning_gain([*defaults[:1], None], chosen, generator) is None
+    none = tuning_gain([DefaultModel("A", own, True) for own in chosen], chosen, generator)
+    assert none is not None and none.gain is None

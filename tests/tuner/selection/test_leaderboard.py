@@ -13,10 +13,7 @@ from ranktune.tuner.selection.finals import Entry
 from ranktune.tuner.selection.leaderboard import leaderboard
 from ranktune.tuner.selection.results import ALIKE, BETTER, BLEND, CHOSEN, FIRST, WORSE, alternatives
 from ranktune.tuner.statistics.comparisons import holm
-
-
-def candidate(solver: str, vali: Floats, rescored: Floats | None = None, number: int = -1) -> Candidate:
-    return Candidate(solver, {}, float(vali.mean()) if len(vali) else float("nan"), vali, 5, rescored, number)
+from tests.tuner.selection.test_candidates import candidate
 
 
 def entry(solver: str, vali: float, test: Floats) -> Entry:
@@ -92,17 +89,6 @@ def test_the_smallest_and_the_fastest_are_among_those_not_told_apart() -> None:
         results.append(Entry(candidate(name, own, own), {"map": own}, None, model, microseconds, 0.1))
     taken = alternatives(leaderboard([results], "map", np.random.default_rng(0)))
     assert (taken["smallest"], taken["fastest"]) == ("C", "D")
-
-
-def test_the_estimate_of_the_luckiest_of_many_equals_is_lower_than_its_score() -> None:
-    generator = np.random.default_rng(0)
-    difficulty = generator.uniform(0.2, 0.8, 60)
-    trials = {k: np.clip(difficulty + 0.2 * generator.normal(size=60), 0, 1) for k in range(40)}
-    best = max(trials, key=lambda k: float(trials[k].mean()))
-    chosen = candidate("A", trials[best], number=best)
-    result = estimate(chosen, [chosen], trials, dict.fromkeys(trials, "A"), np.random.default_rng(1))
-    assert result.low < result.mean < chosen.value - 0.01
-    assert result.low < float(np.mean([values.mean() for values in trials.values()])) < result.high
 
 
 def test_the_estimate_of_a_blend_is_among_what_was_scored_again() -> None:

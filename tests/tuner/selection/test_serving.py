@@ -12,7 +12,7 @@ import ranktune
 from ranktune.dashboards.terminal.leaderboard import conclusion
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.export.formats import FORMATS, export
+from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.blend import BlendModel, parts_of
@@ -38,7 +38,7 @@ def tuned(home: Path, *serve: str, data: Queries | None = None, **more: Any) -> 
     given: dict[str, Any] = {
         "test": graded(40, 1),
         "solvers": SOLVERS,
-        "trials": 9,
+        "trials": 6,
         "sampler": "random",
         "jobs": 1,
         "name": "-".join(("s", *serve)),
@@ -79,7 +79,7 @@ def test_without_systems_nothing_is_said_of_them(free: Result) -> None:
     assert {row.is_served for row in free.leaderboard} == {True}
 
 
-@pytest.mark.parametrize("systems", [("solr",), ("elasticsearch", "onnx")])
+@pytest.mark.parametrize("systems", [("solr",), pytest.param(("elasticsearch", "onnx"), marks=pytest.mark.thorough)])
 def test_what_is_delivered_can_be_loaded(home: Path, systems: tuple[str, ...]) -> None:
     result = tuned(home, *systems)
     for system in systems:
@@ -115,12 +115,14 @@ def test_what_all_can_load_costs_nothing(for_solr: Result) -> None:
     assert "had no trials" in said
 
 
+@pytest.mark.thorough
 def test_a_given_split_is_served_too(home: Path) -> None:
     result = tuned(home, "solr", data=graded(60, 0), vali=graded(30, 2), test="none", plan="split", trials=6, name="v")
     export(result.best_model, "solr")
     assert result.restriction is not None and result.restriction.best == result.best.solver  # nothing is blended
 
 
+@pytest.mark.thorough
 def test_several_splits_are_summed_up(home: Path) -> None:
     nested: dict[str, Any] = {"plan": "nested", "outer": 2, "test": None, "name": "nested"}
     result = tuned(home, "solr", data=graded(40, 0), solvers=("RidgeRanker", "GBDTRanker"), trials=3, **nested)

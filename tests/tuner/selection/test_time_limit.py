@@ -20,6 +20,7 @@ from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.models.base import Model
+from ranktune.solvers.registry import averages
 from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.models import keep_model
 from ranktune.tuner.evaluation.plans import Final
@@ -30,12 +31,13 @@ from ranktune.tuner.selection.candidates import Candidate, task_of
 from ranktune.tuner.selection.finals import entry_of
 from ranktune.tuner.selection.finished_trials import best_default
 from ranktune.tuner.selection.leaderboard import default_model
-from ranktune.tuner.storage.record import PATH, SECONDS, UNFINISHED
+from ranktune.tuner.storage.attributes import PATH, SECONDS, UNFINISHED
 from ranktune.tuner.study import deadline as limits
 from ranktune.tuner.study.deadline import AFTERWARDS, Deadline, limits_of_command
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.workers.executor import InProcess
+from tests.support.clocks import Clock
 from tests.support.engine_samples import graded
 
 
@@ -173,7 +175,7 @@ class Lanes:
 def test_refits_end_at_the_limit_whatever_they_take(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Costs are wrong by up to a factor of four. Boosting ends at its limit; something is delivered in any case."""
     draw = np.random.default_rng(seed)
-    end, jobs = Durations(400, 4000, 40_000, 5, 5), int(draw.integers(1, 5))
+    end, jobs = Durations(400, 4000, 40_000, 5, 5, averages), int(draw.integers(1, 5))
     costs = draw.exponential(4.0, draw.integers(1, 9))
     plain = [Candidate("GBDTRanker", {}, 0.5, np.full(9, 0.5), 1, seconds=5.0 / 1.25 * cost) for cost in costs]
     left = float(draw.uniform(-1.0, 1.5 * costs.sum()))
@@ -210,7 +212,7 @@ def test_the_limit_of_a_command_counts_from_the_start_of_its_process(
         raise ranktune.solvers.core.errors.StudyError("that is all.")
 
     (tmp_path / "s.toml").write_text('name = "s"\ndata = "api-search"\ntimeout = 40.0\n')
-    words = {"tune": ["tune", "--timeout", "40"], "run": ["run", str(tmp_path / "s.toml")]}[command]
+    words = {"tune": ["tune", "--timeout", "40"], "run": ["tune", str(tmp_path / "s.toml")]}[command]
     monkeypatch.setattr(api, "_run", run)
     monkeypatch.setattr(cli, "BEGUN", time.monotonic() - ago)
     monkeypatch.setattr(sys, "argv", ["ranktune", *words, "--home", str(tmp_path)])
@@ -235,3 +237,18 @@ def test_what_few_trials_have_not_tried_is_said(trials: int, tried: set[str], tm
     untried = ", ".join(solver for solver in solvers if solver not in tried)
     said = f"Not tried with {trials} trial{'s' if trials > 1 else ''}: {untried}."
     assert result.ended_early == said and " ".join(str(result).split()).endswith(said)
+
+
+def test_no_timeout_never_ends() -> None:
+    assert Deadline.after(None).left == float("inf")
+    assert Deadline.after(None).share(5).left == float("inf")
+
+
+def test_shares_are_of_what_is_left() -> None:
+    clock = Clock(100.0)
+    whole = Deadline.after(60.0, clock)
+    assert whole.share(3).left == pytest.approx(20.0)
+    clock.now += 5.0  # the first part took less than its share
+    assert whole.share(2).left == pytest.approx(27.5)
+    clock.now += 60.0
+    assert whole.left == pytest.approx(-5.0)

@@ -18,7 +18,8 @@ from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.tuner.deployment import copying
-from ranktune.tuner.splits.forward import blocks, check_gap, forward_folds, gap_of
+from ranktune.tuner.splits.forward import blocks, forward_folds
+from ranktune.tuner.splits.gaps import check_gap, gap_of
 from ranktune.tuner.splits.plans import Progressive, fresh_plan
 from ranktune.tuner.splits.split import Development, nested_splits, validation_plan, with_test
 

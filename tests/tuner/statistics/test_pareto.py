@@ -86,13 +86,6 @@ def test_knee_lies_farthest_from_the_chord() -> None:
         assert knee(options, "nonzeros") is options[int(np.argmax(distances))]
 
 
-def test_knee_does_not_depend_on_units() -> None:
-    options = curve([1, 5, 20, 80, 300], [0.30, 0.42, 0.48, 0.49, 0.495])
-    scaled = [Option(o.label, 100 * o.quality - 7, nonzeros=1_000 * (o.nonzeros or 0)) for o in options]
-    result, other = knee(options, "nonzeros"), knee(scaled, "nonzeros")
-    assert result is not None and other is not None and result.label == other.label == "20"
-
-
 def test_a_front_that_pays_more_and_more_has_its_knee_at_the_best() -> None:
     assert knee(curve([1, 10, 100], [0.1, 0.2, 0.9]), "nonzeros") == Option("100", 0.9, nonzeros=100)
 

@@ -22,6 +22,7 @@ from ranktune.tuner.storage import database as storage
 from ranktune.tuner.storage.database import check_url, file_system, open_storage, shown_url
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.storage.retrying import AWAY, BACK, Fault, retrying
+from tests.support.clocks import Clock
 
 if TYPE_CHECKING:
     from tests.support.postgres_server import Server
@@ -217,17 +218,6 @@ def test_folders_of_any_name(tmp_path: Path, name: str) -> None:
 # trying again
 
 
-class Time:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        assert 0.0 < seconds <= 5.0
-        self.now += seconds
-
-
 def failing(times: int, said: str) -> Callable[[], str]:
     left = times
 
@@ -242,7 +232,7 @@ def failing(times: int, said: str) -> Callable[[], str]:
 
 
 def test_what_passes_is_waited_for_with_a_warning_before_and_after() -> None:
-    clock, notices = Time(), []
+    clock, notices = Clock(), []
     engine = create_engine("sqlite://")
     with pytest.warns(RankTuneWarning) as warned:
         result = retrying(
@@ -259,7 +249,7 @@ def test_what_passes_is_waited_for_with_a_warning_before_and_after() -> None:
 
 
 def test_patience_ends() -> None:
-    clock, engine = Time(), create_engine("sqlite://")
+    clock, engine = Clock(), create_engine("sqlite://")
     with pytest.warns(RankTuneWarning, match="does not answer"), pytest.raises(StudyError, match="for 60 seconds: ano"):
         retrying(failing(10**6, "database is locked"), engine, patience=60.0, clock=clock, sleep=clock.sleep)
     assert 60.0 <= clock.now < 66.0

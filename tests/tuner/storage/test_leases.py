@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +16,9 @@ from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.policy.policy import POLICY, Race
 from ranktune.tuner.storage.lease_tables import RACES
-from ranktune.tuner.storage.leases import Leases
+from ranktune.tuner.storage.leases import Lease, Leases
 from ranktune.tuner.storage.record import Record
+from tests.support.clocks import Clock
 from tests.tuner.storage.test_record import DISTRIBUTIONS
 from tests.tuner.storage.test_record import PARAMS as REAL
 
@@ -23,16 +27,9 @@ DONE = Outcome({"map": np.array([0.5, 1.0])}, worker="w")
 PERIOD = 30.0
 
 
-class Clock:
-    now = 1e6
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1e6)
 
 
 @pytest.fixture
@@ -44,13 +41,18 @@ def leases(tmp_path: Path, clock: Clock, storage_url: str | None) -> Iterator[Le
     record.close()
 
 
+def some(lease: Lease | None) -> Lease:
+    """Return a lease that was given or claimed."""
+    assert lease is not None
+    return lease
+
+
 def states(leases: Leases) -> dict[int, str]:
     return {lease.number: f"{lease.state} {lease.attempt}" for lease in leases.rows()}
 
 
 def test_a_lease_holds_the_parameters_to_the_last_bit(leases: Leases) -> None:
-    given = leases.give(7, PARAMS | {"A.y": np.float64(1) / 3}, "lane", limit=1.5)
-    assert given is not None
+    given = some(leases.give(7, PARAMS | {"A.y": np.float64(1) / 3}, "lane", limit=1.5))
     (row,) = leases.rows()
     assert row == given
     assert (row.number, row.attempt, row.worker, row.limit, row.joined) == (7, 1, "lane", 1.5, False)
@@ -62,12 +64,28 @@ def test_what_is_offered_is_claimed_once_the_first_first(leases: Leases) -> None
     for number in (2, 0, 1):
         leases.offer(number, PARAMS)
     leases.offer(1, {"solver": "B"})  # again: nothing happens
-    claimed = [leases.claim(worker) for worker in "abc"]
-    assert [lease.number for lease in claimed if lease] == [0, 1, 2]
-    assert {lease.worker for lease in claimed if lease} == {"a", "b", "c"}
-    assert len({lease.token for lease in claimed if lease}) == 3
-    assert all(lease.params == PARAMS and lease.joined for lease in claimed if lease)
+    claimed = [some(leases.claim(worker)) for worker in "abc"]
+    assert [(lease.number, lease.worker) for lease in claimed] == [*enumerate("abc")] and claimed[0].joined
+    assert len({lease.token for lease in claimed}) == 3 and all(lease.params == PARAMS for lease in claimed)
     assert leases.claim("d") is None
+
+
+def test_what_many_claim_at_once_is_each_trial_of_one(tmp_path: Path, storage_url: str | None) -> None:
+    owner = Record(tmp_path, "s", "map", storage_url)
+    for number in range(24):
+        owner.leases.offer(number, PARAMS)
+
+    def delivered(worker: str) -> list[int]:
+        record = Record(tmp_path, "s", "map", storage_url)
+        claimed = [*iter(partial(record.leases.claim, worker), None)]
+        assert all(record.leases.deliver(lease.number, lease.token, DONE) for lease in claimed)
+        record.close()
+        return [lease.number for lease in claimed]
+
+    with ThreadPoolExecutor(4) as pool:
+        numbers = [*chain.from_iterable(pool.map(delivered, "abcd"))]
+    assert sorted(numbers) == sorted(lease.number for lease, _ in owner.leases.collect()) == [*range(24)]
+    owner.close()
 
 
 def test_whom_a_trial_is_raced_against_goes_with_it_to_the_last_bit(leases: Leases) -> None:
@@ -75,30 +93,28 @@ def test_whom_a_trial_is_raced_against_goes_with_it_to_the_last_bit(leases: Leas
     leases.offer(0, PARAMS, incumbent=incumbent)
     leases.offer(1, PARAMS)
     leases.offer(1, PARAMS, incumbent=incumbent)  # again: nothing happens
-    first, second = leases.claim("a"), leases.claim("b")
-    assert first is not None and first.incumbent is not None and first.incumbent.tobytes() == incumbent.tobytes()
-    assert second is not None and second.incumbent is None
+    first, second = some(leases.claim("a")), some(leases.claim("b"))
+    assert bits(first) == incumbent.tobytes() and second.incumbent is None
     leases.give_back([first.token])
-    taken = leases.claim("c")
-    assert taken is not None and taken.incumbent is not None and taken.incumbent.tobytes() == incumbent.tobytes()
+    assert bits(some(leases.claim("c"))) == incumbent.tobytes()
     leases.set_race(1, incumbent[::-1])
     leases.give_back([second.token])
-    other = leases.claim("d")
-    assert other is not None and other.incumbent is not None and other.incumbent.tolist()[0] == incumbent[2]
+    assert bits(some(leases.claim("d"))) == incumbent[::-1].tobytes()
     for number in (0, 1):
         leases.close(number)
         leases.offer(number, PARAMS)
-        fresh = leases.claim("e")
-        assert fresh is not None and fresh.incumbent is None
+        assert some(leases.claim("e")).incumbent is None
+
+
+def bits(lease: Lease) -> bytes:
+    return np.asarray(lease.incumbent).tobytes()
 
 
 def test_a_trial_that_the_owner_puts_back_is_evaluated_alike_by_a_worker(leases: Leases) -> None:
     incumbent, race = np.array([0.1 + 0.2, 1.0 / 3.0]), Race(level=0.1 + 0.2, min_queries=3)
-    given = leases.give(0, PARAMS, "lane", 2.5, incumbent, race, True)
-    assert given is not None
-    leases.give_back([given.token])
-    taken = leases.claim("a")
-    assert taken is not None and taken.incumbent is not None and taken.incumbent.tobytes() == incumbent.tobytes()
+    leases.give_back([some(leases.give(0, PARAMS, "lane", 2.5, incumbent, race, True)).token])
+    taken = some(leases.claim("a"))
+    assert bits(taken) == incumbent.tobytes()
     assert (taken.limit, taken.race, taken.path) == (2.5, race, True)
 
 
@@ -107,16 +123,15 @@ def test_a_trial_carries_when_it_is_stopped(leases: Leases) -> None:
     for number, race in enumerate(races):
         leases.offer(number, PARAMS, race=race)
     leases.offer(1, PARAMS, race=races[0])  # again: nothing happens
-    claimed = [leases.claim(worker) for worker in "ab"]
-    assert [lease.race for lease in claimed if lease] == races
-    leases.give_back([lease.token for lease in claimed if lease])
+    claimed = [some(leases.claim(worker)) for worker in "ab"]
+    assert [lease.race for lease in claimed] == races
+    leases.give_back([lease.token for lease in claimed])
     for number, race in enumerate(races[::-1]):
         leases.set_race(number, None, race)
     assert [lease.race for lease in map(leases.claim, "cd") if lease] == races[::-1]
     leases.close(1)
     leases.offer(1, PARAMS)
-    fresh = leases.claim("e")
-    assert fresh is not None and fresh.race == POLICY.race
+    assert some(leases.claim("e")).race == POLICY.race
 
 
 def test_a_database_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
@@ -131,8 +146,7 @@ def test_a_database_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
     later = opened.leases
     with later.engine.begin() as connection:
         connection.execute(RACES.insert().values(study="s", number=1, thresholds='{"min_queries": 5}'))
-    claimed = [later.claim(worker) for worker in "ab"]
-    assert [lease.race for lease in claimed if lease] == [POLICY.race, Race(min_queries=5)]
+    assert [some(later.claim(worker)).race for worker in "ab"] == [POLICY.race, Race(min_queries=5)]
     earlier.disconnect()
     record.close()
     opened.close()
@@ -143,19 +157,15 @@ def test_the_owner_takes_back_what_it_offered_but_not_what_is_claimed(leases: Le
     leases.offer(1, PARAMS)
     leases.claim("w")
     assert leases.give(0, PARAMS, "lane") is None
-    given = leases.give(1, PARAMS, "lane")
-    assert given is not None and not given.joined
+    assert not some(leases.give(1, PARAMS, "lane")).joined
     assert leases.claim("w") is None
 
 
 def test_a_lost_trial_is_given_out_once_more_with_the_same_parameters(leases: Leases) -> None:
-    first = leases.give(0, PARAMS, "lane")
-    assert first is not None
-    reissued = leases.reissue(0, first.token)
-    assert reissued is not None
+    first = some(leases.give(0, PARAMS, "lane"))
+    reissued = some(leases.reissue(0, first.token))
     assert (reissued.attempt, reissued.state, reissued.params) == (2, "waiting", PARAMS)
-    second = leases.give(0, {"other": 1}, "lane")
-    assert second is not None
+    second = some(leases.give(0, {"other": 1}, "lane"))
     assert (second.attempt, second.params) == (2, PARAMS)
     assert leases.reissue(0, first.token) is None  # a stale token
     assert states(leases) == {0: "leased 2"}
@@ -167,24 +177,20 @@ def test_a_lost_trial_is_given_out_once_more_with_the_same_parameters(leases: Le
 
 def test_what_was_interrupted_keeps_its_attempt(leases: Leases) -> None:
     for number in (0, 1):
-        lease = leases.give(number, PARAMS, "lane")
-        assert lease is not None
+        lease = some(leases.give(number, PARAMS, "lane"))
         if number:
             leases.reissue(1, lease.token)
-            lease = leases.give(1, PARAMS, "lane")
+            lease = some(leases.give(1, PARAMS, "lane"))
     leases.give_back([row.token for row in leases.rows()])
     assert states(leases) == {0: "waiting 1", 1: "waiting 2"}
-    assert lease is not None and leases.renew([lease.token]) == set()
-    mine = leases.claim("w")
-    assert mine is not None
-    leases.give_back([mine.token, "unknown"])
+    assert leases.renew([lease.token]) == set()
+    leases.give_back([some(leases.claim("w")).token, "unknown"])
     assert states(leases) == {0: "waiting 1", 1: "waiting 2"}
 
 
 def test_handing_in_twice_is_as_once_and_stale_tokens_are_refused(leases: Leases) -> None:
     leases.offer(0, PARAMS)
-    lease = leases.claim("w")
-    assert lease is not None
+    lease = some(leases.claim("w"))
     assert not leases.deliver(0, "another", DONE)
     assert not leases.deliver(1, lease.token, DONE)
     assert leases.collect() == []
@@ -202,8 +208,7 @@ def test_handing_in_twice_is_as_once_and_stale_tokens_are_refused(leases: Leases
 
 def test_who_was_given_up_cannot_hand_in(leases: Leases, clock: Clock) -> None:
     leases.offer(0, PARAMS)
-    lease = leases.claim("w")
-    assert lease is not None
+    lease = some(leases.claim("w"))
     lapse(leases, clock)
     assert states(leases) == {0: "waiting 2"}
     assert not leases.deliver(0, lease.token, DONE)
@@ -225,8 +230,8 @@ def test_a_worker_that_dies_right_after_its_claim_is_detected_within_a_period(le
     leases.claim("w")
     assert lapse(leases, clock, 0.9 * PERIOD) == []
     assert lapse(leases, clock, 0.2 * PERIOD) == [(0, True)]
-    second = leases.claim("v")
-    assert second is not None and (second.attempt, second.params) == (2, PARAMS)
+    second = some(leases.claim("v"))
+    assert (second.attempt, second.params) == (2, PARAMS)
     assert lapse(leases, clock, 0.9 * PERIOD) == []
     assert lapse(leases, clock, 0.1 * PERIOD) == [(0, False)]
     assert [(lease.worker, more) for lease, more in leases.expired()] == [("v", False)]  # until it is recorded
@@ -236,9 +241,8 @@ def test_a_worker_that_dies_right_after_its_claim_is_detected_within_a_period(le
 
 def test_who_renews_is_never_given_up_and_lanes_of_the_owner_are_not_looked_at(leases: Leases, clock: Clock) -> None:
     leases.offer(0, PARAMS)
-    lease = leases.claim("w")
+    lease = some(leases.claim("w"))
     leases.give(1, PARAMS, "lane")
-    assert lease is not None
     for _ in range(20):
         assert leases.renew([lease.token, "unknown"]) == {lease.token}
         assert lapse(leases, clock, PERIOD / 3) == []
@@ -249,9 +253,7 @@ def test_jumps_and_gaps_expire_nothing(leases: Leases, clock: Clock) -> None:
     tokens = []
     for number in range(5):
         leases.offer(number, PARAMS)
-        lease = leases.claim("w")
-        assert lease is not None
-        tokens.append(lease.token)
+        tokens.append(some(leases.claim("w")).token)
     for jump in (3600.0, -7200.0, 86400.0):
         assert leases.expired() == []
         clock.now += jump
@@ -264,8 +266,7 @@ def test_settling_leaves_only_what_is_not_in_the_record(tmp_path: Path, storage_
     for number in range(3):
         record.leases.give(number, REAL, "lane")
     record.leases.offer(3, REAL)
-    lease = record.leases.claim("w")
-    assert lease is not None and record.leases.deliver(3, lease.token, DONE)
+    assert record.leases.deliver(3, some(record.leases.claim("w")).token, DONE)
     other = Record(tmp_path, "s", "map", storage_url)  # has no leases of its own: appends only
     other.append(0, REAL, DISTRIBUTIONS, DONE)
     other.close()
@@ -312,11 +313,8 @@ def test_a_study_has_one_owner(leases: Leases, clock: Clock) -> None:
 def test_an_owner_without_a_sign_of_life_is_replaced_after_a_period(leases: Leases, clock: Clock) -> None:
     begun = clock.now
 
-    def sleep(seconds: float) -> None:
-        clock.now += seconds
-
     leases.acquire("there", 1, "noon")
-    leases.acquire("here", 2, "one", sleep=sleep)
+    leases.acquire("here", 2, "one", sleep=clock.sleep)
     assert PERIOD <= clock.now - begun < 1.1 * PERIOD
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import numpy as np
 import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.storages import RDBStorage
 
 import ranktune
 from ranktune.solvers.core.errors import StudyError
@@ -20,13 +20,13 @@ from ranktune.solvers.names import current_names, former_names
 from ranktune.tuner.samplers.space import UnionSpace
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.splits.sealing import write_sealed
+from ranktune.tuner.storage.attributes import DIGEST, check_trial, trial_digest
 from ranktune.tuner.storage.database import open_storage
-from ranktune.tuner.storage.record import DIGEST, Record, check_trial, trial_digest
 from ranktune.tuner.storage.space_migration import migrate_space
 from ranktune.tuner.study.compatibility import claim, of_today, saved_space, space_differences
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
-from tests.support.engine_samples import SOLVERS, graded
+from tests.support.engine_samples import SOLVERS, graded, tuned
 
 C = {"RankSVM.C": {"low": 0.1, "high": 10.0}}
 DECLARED = Study(
@@ -43,16 +43,14 @@ def folder_of(home: Path, study: Study, digest: str = "1") -> StudyFolder:
 
 
 UNSOUND: dict[str, tuple[dict[str, Any], str]] = {
-    "metric": ({"metric": "map", "also": ("ndcg@10",)}, "metric is 'ndcg@10' there, 'map' here"),
-    "also": ({"also": ("map", "mrr")}, "also is ['map'] there, ['map', 'mrr'] here"),
     "data": ({"data": "e"}, "data is 'd' there, 'e' here"),
     "test": ({"test": "none"}, "test is None there, 'none' here"),
     "seed": ({"seed": 1}, "seed is 0 there, 1 here"),
-    "plan": ({"plan": "nested"}, "plan is 'auto' there, 'nested' here"),
-    "folds": ({"folds": 3}, "folds is None there, 3 here"),
     "refit": ({"refit": False}, "refit is True there, False here"),
     "within": ({"within": "features<=3"}, "within is '' there, 'features<=3' here"),
     "sampler": ({"sampler": "tpe"}, "sampler is 'random' there, 'tpe' here"),
+    "metric": ({"metric": "map", "also": ("ndcg@10",)}, "metric is 'ndcg@10' there, 'map' here; also is ['map'] there"),
+    "plan": ({"plan": "nested", "folds": 3}, "plan is 'auto' there, 'nested' here; folds is None there, 3 here"),
     "acquisition": (
         {"sampler": "thompson", "acquisition": "ei"},
         "sampler is 'random' there, 'thompson' here; acquisition is 'mixed' there, 'ei' here",
@@ -220,28 +218,17 @@ def test_the_trials_of_a_record_get_the_wider_space_in_one_go(tmp_path: Path, st
 
 
 def test_names_of_earlier_versions_become_those_of_today(tmp_path: Path) -> None:
-    loss = When("loss", ("hinge", "logistic"))
-    former = UnionSpace(
-        {
-            "ElasticRank": [
-                Choice("loss", ("hinge", "squared_hinge", "logistic"), "logistic"),
-                Choice("weight", ("uniform", "ndcg"), "ndcg"),
-                Int("at", 1, 50, 10, when=When("weight", ("ndcg",))),
-                Choice("schedule", ("sqrt", "adagrad"), "adagrad", when=loss),
-            ]
-        }
-    )
-    pairwise = When("loss", ("pairwise_hinge", "pairwise_logistic"))
-    today = UnionSpace(
-        {
-            "ElasticRank": [
-                Choice("loss", ("pairwise_hinge", "pairwise_squared_hinge", "pairwise_logistic"), "pairwise_logistic"),
-                Choice("pair_weight", ("uniform", "ndcg"), "ndcg"),
-                Int("at", 1, 50, 10, when=When("pair_weight", ("ndcg",))),
-                Choice("schedule", ("sqrt", "adagrad"), "adagrad", when=pairwise),
-            ]
-        }
-    )
+    def space(prefix: str, weight: str) -> UnionSpace:
+        hinge, squared_hinge, logistic = (f"{prefix}{name}" for name in ("hinge", "squared_hinge", "logistic"))
+        parameters = (
+            Choice("loss", (hinge, squared_hinge, logistic), logistic),
+            Choice(weight, ("uniform", "ndcg"), "ndcg"),
+            Int("at", 1, 50, 10, when=When(weight, ("ndcg",))),
+            Choice("schedule", ("sqrt", "adagrad"), "adagrad", when=When("loss", (hinge, logistic))),
+        )
+        return UnionSpace({"ElasticRank": parameters})
+
+    former, today = space("", "weight"), space("pairwise_", "pair_weight")
     assert space_differences(saved_space(former), saved_space(today)) != []
     assert space_differences(of_today(saved_space(former)), saved_space(today)) == []
     storage = open_storage(tmp_path / "record.db")
@@ -271,42 +258,28 @@ WIDER = {"RankSVM.C": {"low": 1e-4, "high": 1e4}, "RankSVM.loss": ["l1", "l2"]}
 @pytest.mark.thorough
 @pytest.mark.parametrize(("sampler", "trials"), [("thompson", 30), ("tpe", 40), ("random", 70)])
 def test_an_extended_study_keeps_its_trials_and_searches_what_is_new(tmp_path: Path, sampler: str, trials: int) -> None:
-    options: dict[str, Any] = {"sampler": sampler, "name": "s", "home": tmp_path, "jobs": 1}
-    data = graded(24, 0)
-    first = ranktune.tune(data, solvers=SOLVERS, trials=12, space=DECLARED.space, **options)
-    record = Record(tmp_path / "s", "s", "ndcg@10")
-    before = [(trial.params, trial.value) for trial in record.trials()]
-    record.close()
+    run = partial(tuned, tmp_path, graded(24, 0), sampler=sampler)
+    first = run(trials=12, space=DECLARED.space)
+    before = [(trial.params, trial.value) for trial in first.optuna_study.trials]
     with pytest.raises(StudyError, match="extend=True"):
-        ranktune.tune(data, solvers=["ListNet", *SOLVERS], trials=trials, space=WIDER, **options)
-    more = ranktune.tune(data, solvers=["ListNet", *SOLVERS], trials=trials, space=WIDER, extend=True, **options)
+        run(solvers=["ListNet", *SOLVERS], trials=trials, space=WIDER)
+    more = run(solvers=["ListNet", *SOLVERS], trials=trials, space=WIDER, extend=True)
     assert (first.trials, more.trials) == (12, trials)
-    storage = RDBStorage(f"sqlite:///{tmp_path / 's' / 'record.db'}")
-    result = optuna.load_study(study_name="s", storage=storage)
-    every = result.trials
+    every = more.optuna_study.trials
     assert [(trial.params, trial.value) for trial in every[:12]] == before
-    assert every[12].params["solver"] == "ListNet"  # a new solver begins with its defaults
     space = StudyFolder(tmp_path / "s").study().union_space()
-    assert every[12].params == space.defaults()[3]
-    for trial in every:
-        assert trial.distributions == {name: space.distributions[name] for name in trial.params}
+    assert every[12].params == space.defaults()[3] and every[12].params["solver"] == "ListNet"  # which begins with them
     new = [trial.params for trial in every[12:]]
-    strengths = [params["RankSVM.C"] for params in new if "RankSVM.C" in params]
-    assert any(not 0.1 <= value <= 10.0 for value in strengths)
+    assert any(not 0.1 <= params["RankSVM.C"] <= 10.0 for params in new if "RankSVM.C" in params)
     assert any(params.get("RankSVM.loss") == "l1" for params in new)
-    assert result.best_value == max(trial.value or 0.0 for trial in every)
     declared = StudyFolder(tmp_path / "s").study()
-    extended = ranktune.tune(data, solvers=declared.solvers, trials=trials + 1, space=declared.space, **options)
+    extended = run(solvers=declared.solvers, trials=trials + 1, space=declared.space)
     assert extended.trials == trials + 1  # what was extended is the study now
-    storage.engine.dispose()
 
 
 def test_an_extension_that_was_killed_before_the_record_is_finished_by_resuming(tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", X=graded(24, 0).features, y=graded(24, 0).grades, qid=np.repeat(np.arange(24), 12))
-    ranktune.tune(
-        tmp_path / "d.npz", solvers=("RankSVM",), trials=3, sampler="tpe", name="s", home=tmp_path, jobs=1,
-        space=DECLARED.space,
-    )  # fmt: skip
+    tuned(tmp_path, tmp_path / "d.npz", solvers=("RankSVM",), sampler="tpe", space=DECLARED.space)
     folder = StudyFolder(tmp_path / "s")
     wider = replace(folder.study(), solvers=("RankSVM", "RidgeRanker"), space={}, trials=8)
     folder.declare(wider, folder.digests(), extend=True)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
-import multiprocessing
 import os
 import re
-import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ import pytest
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.tuner.study import events as module
 from ranktune.tuner.study.events import FILE, KEPT, LONGEST, Event, Events, read_events, readable, repair
+from tests.support.process_samples import forked
 
 
 def numbers(folder: Path) -> list[int]:
@@ -153,10 +152,7 @@ def _write_many(folder: Path, count: int) -> None:
 
 
 def test_reading_while_another_process_writes_and_rotates(tmp_path: Path) -> None:
-    writer = multiprocessing.get_context("fork").Process(target=_write_many, args=(tmp_path, 10_000))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking where a library has threads
-        writer.start()
+    writer = forked(_write_many, tmp_path, 10_000)
     lengths = []
     while writer.is_alive():
         result = numbers(tmp_path)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -23,16 +21,7 @@ from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.study import lock as owner
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.study.lock import LOCK, BeingRun, Holder, holder, owning
-
-FORK = multiprocessing.get_context("fork")
-
-
-def forked(function: Callable[..., None], *args: Any) -> Any:
-    process = FORK.Process(target=function, args=args)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking where a library has threads
-        process.start()
-    return process
+from tests.support.process_samples import FORK, forked
 
 
 @pytest.fixture

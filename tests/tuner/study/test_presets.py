@@ -16,7 +16,7 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.settings import Settings
-from tests.support.commands import called, letor
+from tests.support.commands import called, letor, study_file
 from tests.support.commands import ranktune as run
 
 LISTED = "solvers Ranker, acquisition thompson, trials 30"
@@ -50,7 +50,7 @@ def test_an_unknown_preset_names_the_nearest_and_all(tmp_path: Path) -> None:
     text = "there is no preset 'elasticrnk'. Did you mean 'elasticrank'? Known: elasticrank."
     with pytest.raises(ParameterError, match=re.escape(text)):
         Study(preset="elasticrnk")
-    assert text in run("tune", "--preset", "elasticrnk", cwd=tmp_path, check=2).stderr
+    assert text in run("tune", study_file(tmp_path / "s.toml", preset="elasticrnk"), cwd=tmp_path, check=2).stderr
 
 
 def test_a_preset_sets_only_settings_without_a_value() -> None:
@@ -60,14 +60,14 @@ def test_a_preset_sets_only_settings_without_a_value() -> None:
 
 
 def test_help_says_what_each_preset_sets() -> None:
-    text = " ".join(called("tune", "--help", env={"COLUMNS": "400"}).stdout.split())
+    text = " ".join((ranktune.tune.__doc__ or "").split())
     assert f"elasticrank: {PRESETS.help('elasticrank')} ({LISTED})" in text
 
 
 def test_the_command_line_shows_and_records_what_the_preset_sets(tmp_path: Path) -> None:
     data = letor(tmp_path / "train.txt", 20, 0)
-    words = ("--preset", "elasticrank", "--trials", "2", "--name", "s", "--home", str(tmp_path), "--jobs", "1")
-    done = called("tune", str(data), *words, "--json")
+    file = study_file(tmp_path / "s.toml", data=data.name, preset="elasticrank")
+    done = called("tune", file, "--trials", "2", "--home", str(tmp_path), "--jobs", "1", "--json")
     assert done.exit_code == 0, done.stderr
     assert "preset elasticrank: solvers Ranker, acquisition thompson\n" in done.stderr
     declared_study = json.loads((tmp_path / "s" / "study.json").read_text())["study"]

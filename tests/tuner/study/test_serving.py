@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from ranktune.solvers.abilities import CUSTOM, LINEAR, LIST, TREES, WITHIN
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.registrations import Registration
 from ranktune.solvers.core.space import Choice
-from ranktune.solvers.custom.ranker import class_of
-from ranktune.solvers.export.formats import FORMATS
-from ranktune.solvers.models.base import CUSTOM, LINEAR, LIST, TREES, WITHIN
+from ranktune.solvers.custom.ranker import CustomRanker
+from ranktune.solvers.formats import FORMATS
 from ranktune.solvers.registry import SOLVERS, make
 from ranktune.tuner.study.abilities import able_space, can_load
 from ranktune.tuner.study.compatibility import setting_differences
@@ -100,5 +100,5 @@ def test_estimators_of_the_user_that_become_our_models_are_served() -> None:
     neighbors = pytest.importorskip("sklearn.neighbors")
     parts = {}
     for kind in (sklearn.Ridge, ensemble.RandomForestRegressor, neighbors.KNeighborsRegressor):
-        parts[kind.__name__] = class_of(Registration(kind.__name__, kind, (), save="skops")).model_parts({})
+        parts[kind.__name__] = CustomRanker.of(Registration(kind.__name__, kind, (), save="skops")).model_parts({})
     assert parts == {"Ridge": {LINEAR}, "RandomForestRegressor": {TREES}, "KNeighborsRegressor": {CUSTOM}}

@@ -12,6 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,8 +27,10 @@ from ranktune.tuner.splits.archive import pack_problem
 from ranktune.tuner.splits.plans import PLAN, query_folds
 from ranktune.tuner.splits.store import read_development, store, write_problem
 from ranktune.tuner.workers.clusters.base import ClusterWorkers
+from ranktune.tuner.workers.clusters.host import versions
 from ranktune.tuner.workers.clusters.joblib_executor import JoblibWorkers
 from ranktune.tuner.workers.executor import EXECUTORS, Executor, Limits, make_executor
+from tests.support.clusters import DaskCluster
 from tests.support.engine_samples import graded
 from tests.support.process_samples import SOON, Lasting, alive, pid_in, soon
 
@@ -88,7 +91,7 @@ def test_results_warnings_and_exceptions_come_back(executor: Executor) -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         executor.submit(divmod, 1, 0).result(SOON)
     assert "In the worker process" in caught.value.__notes__[0]
-    with pytest.raises(ResultRefused, match="cannot be pickled"):
+    with pytest.raises(ResultRefused, match="cannot be pickled: TypeError: cannot pickle 'generator'"):
         executor.submit(lambda: (number for number in range(3))).result(SOON)
     with pytest.raises(ResultRefused, match="more than 64 MiB"):
         executor.submit(bytes, 2**27).result(SOON)
@@ -255,9 +258,31 @@ def test_a_cluster_and_an_address_go_together(kind: str) -> None:
         make_executor(2, None, address="tcp://127.0.0.1:9")
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://127.0.0.1:9", "nonsense", "no.such.host.invalid:6379"])
-def test_an_address_where_no_cluster_of_ray_is(address: str) -> None:
-    pytest.importorskip("ray", reason="ray is not here: pip install 'ranktune[ray]'")
-    with pytest.raises(StudyError, match=f"no Ray cluster answers at '{address}'") as caught:
-        make_executor(2, None, "ray", address)
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("kind", "address"),
+    [
+        *(("dask", address) for address in ("tcp://127.0.0.1:9", "nonsense", "tcp://no.such.host.invalid:8786")),
+        *(
+            ("ray", address)
+            for address in ("127.0.0.1:9", "ray://127.0.0.1:9", "nonsense", "no.such.host.invalid:6379")
+        ),
+    ],
+)
+def test_an_address_where_no_cluster_is(kind: str, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed" if kind == "dask" else kind)
+    if kind == "dask":
+        monkeypatch.setattr("ranktune.tuner.workers.clusters.dask_executor.CONNECT_SECONDS", 0.5)
+    with pytest.raises(StudyError, match=rf"no (Dask scheduler|Ray cluster) answers at '{address}'") as caught:
+        make_executor(2, None, kind, address)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.thorough
+def test_a_worker_of_another_version_gets_no_trial(dask_cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    with connected("dask", dask_cluster.address):
+        pass
+    ours = replace(versions(), ranktune="99.0")
+    monkeypatch.setattr("ranktune.tuner.workers.clusters.base.versions", lambda: ours)
+    with pytest.raises(StudyError, match=r"has RankTune 0\.\S+, here it is 99\.0"):
+        make_executor(1, None, "dask", dask_cluster.address)

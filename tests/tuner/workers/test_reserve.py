@@ -23,8 +23,9 @@ LONG = Limits(seconds=1000.0)
 
 @pytest.fixture
 def executor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Processes]:
-    """Two workers, with one in reserve that is started at once."""
+    """Two workers, with one in reserve that is started at once, and loads nothing."""
     monkeypatch.setattr(processes, "RESERVE_DELAY", 0.0)
+    monkeypatch.setattr(WorkerProcess, "load", lambda self: None)
     executor = Processes(2)
     yield executor
     executor.__exit__(KeyboardInterrupt, None, None)
@@ -128,30 +129,29 @@ def test_loading_is_not_taken_for_the_function() -> None:
         worker.kill()
 
 
-def test_it_is_gone_with_the_lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "RESERVE_DELAY", 0.0)
-    with Processes(1) as executor:
-        begun = executor.submit(time.sleep, 1.0, limits=LONG)
+def test_it_is_gone_with_the_lanes(executor: Processes, tmp_path: Path) -> None:
+    with executor:
+        begun = executor.submit(time.sleep, 0.5, limits=LONG)
         pid = reserve_of(executor)
         assert alive(pid)
         begun.result(SOON)
     assert soon(lambda: not alive(pid))
-    with pytest.raises(KeyboardInterrupt), Processes(1) as executor:
+    with pytest.raises(KeyboardInterrupt), executor:
         executor.submit(sleeps, limits=LONG)
         pid = reserve_of(executor)
         raise KeyboardInterrupt
     assert soon(lambda: not alive(pid))
 
 
-def test_none_is_started_beside_a_worker_that_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_none_is_started_beside_a_worker_that_is_waited_for(
+    executor: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(processes, "RESERVE_DELAY", 1000.0)
     monkeypatch.setattr(processes, "POLL_SECONDS", 0.02)
-    with pytest.raises(KeyboardInterrupt), Processes(1) as executor:
-        runs(executor, tmp_path / "one", sleeps, LONG)
-        time.sleep(0.3)  # it looks several times
-        assert executor._free == []
-        monkeypatch.setattr(executor, "_reserve_from", 0.0)
-        only = reserve_of(executor)
-        time.sleep(0.3)
-        assert reserve_of(executor) == only
-        raise KeyboardInterrupt
+    runs(executor, tmp_path / "one", sleeps, LONG)
+    time.sleep(0.3)  # it looks several times
+    assert executor._free == []
+    monkeypatch.setattr(executor, "_reserve_from", 0.0)
+    only = reserve_of(executor)
+    time.sleep(0.3)
+    assert reserve_of(executor) == only

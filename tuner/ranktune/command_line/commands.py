@@ -9,21 +9,21 @@ from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ranktune.dashboards.records.study import of_log
+from ranktune.dashboards.records.choice import of_log
 from ranktune.dashboards.terminal.tables import FittedTable, table, titled
-from ranktune.solvers.base.linear import LinearRanker
-from ranktune.solvers.base.ranker import BaseRanker
+from ranktune.solvers.abilities import TREES
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, listed
 from ranktune.solvers.core.space import Choice, Parameter, conditions
-from ranktune.solvers.data.columns.decisions import COLUMN
+from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, by_option
 from ranktune.solvers.data.columns.roles import Wanted
 from ranktune.solvers.data.disk.stored import is_stored, read_queries
+from ranktune.solvers.data.grades import check_learnable
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
@@ -31,10 +31,13 @@ from ranktune.solvers.data.sources.inspection import Suspect, column_report, sus
 from ranktune.solvers.data.sources.summary import summarise
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.registry import NAMES, STANDARD, custom_names, loadable, solver_class
-from ranktune.tuner.splits.split import check_learnable
+
+if TYPE_CHECKING:
+    from ranktune.solvers.base.ranker import BaseRanker
 
 MOST_PLAIN_FEATURES = 20
 """Feature columns without a note that a description lists."""
+_OF_GRADES = {"grade", "grades", "relevant"}
 _MAIN_FACTS = ("queries", "documents", "features", "grades", "sparsity", "queries_without_relevant")
 
 
@@ -115,7 +118,9 @@ def check_converted(data: str) -> str:
     """Return a sentence about a folder of converted data whose content is what was written, or raise DataError."""
     folder = Path(data)
     if not is_stored(folder):
-        raise DataError(f"{data}: is not a converted folder, so there is nothing to compare. Run `ranktune convert`.")
+        raise DataError(
+            f"{data}: is not a converted folder, so there is nothing to compare. Run `ranktune data --output`."
+        )
     queries = read_queries(folder, check=True)
     return f"{data}: {queries.n_documents:,} documents are what was written."
 
@@ -130,8 +135,8 @@ BELOW_ZERO = (
 def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
     """Return a description of each part of data, of the columns of a table, and of the features that look wrong.
 
-    What is to be decided about the columns is with it, and is taken by the likeliest answers. A folder of folds has
-    parts: each fold's train, vali and test.
+    What is to be decided about the columns is with it, and is taken by the likeliest answers; of grades that have none
+    nothing is said. A folder of folds has parts: each fold's train, vali and test.
     """
     table = catalogue.open_table(data, Wanted.of(reading))
     described: Json = {"data": data}
@@ -143,6 +148,11 @@ def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
         splits = catalogue.load(data if table is None else table, **answers)
         listed = suspects(splits[0].train)
         described |= _parts(splits)
+        asked = by_option(described.get("decisions", ()))
+        if COLUMN in asked.get("grade", ()) or NUMBER in str(asked.get("grades")):
+            facts = [key for key in described["parts"][0] if not _OF_GRADES & {*key.split("_")}]
+            described["parts"] = [{key: part[key] for key in facts} for part in described["parts"]]
+            described.pop("remarks", None)
     except DataError as error:
         if table is None:
             raise
@@ -247,9 +257,9 @@ def all_solvers() -> list[Json]:
 
 def _kind(solver: type[BaseRanker]) -> str:
     """Return the kind of a solver's models."""
-    if issubclass(solver, LinearRanker):
-        return "linear"
-    return "trees" if solver.__name__ in NAMES else "your own"
+    if solver.__name__ not in NAMES:
+        return "your own"
+    return "trees" if TREES in solver.model_parts({}) else "linear"
 
 
 def solvers_table(solvers: list[Json]) -> RenderableType:

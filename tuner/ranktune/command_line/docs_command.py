@@ -10,6 +10,7 @@ import re
 import sys
 from importlib.resources import files
 from pathlib import Path
+from textwrap import shorten
 from typing import Annotated, NamedTuple
 
 import typer
@@ -36,7 +37,6 @@ class Page(NamedTuple):
     section: str
     name: str
     title: str
-    summary: str
 
 
 @commands.command("docs", help=HELP)
@@ -44,15 +44,10 @@ def docs(
     page: Annotated[str | None, typer.Argument(help="A page, such as howto/data.")] = None,
     search: Annotated[str | None, typer.Option(help="List the lines that have all of these words.")] = None,
     folder: Annotated[bool, typer.Option("--folder", help="Print the folder of the pages.")] = False,
-    browser: Annotated[
-        bool, typer.Option("--open", help="Open the site in a browser, where it was built: in the repository.")
-    ] = False,
 ) -> None:
-    """List, print, search or open the pages."""
+    """List, print or search the pages."""
     root = Path(str(files("ranktune.docs") / "llms.txt")).resolve().parent
-    if browser:
-        _open(root)
-    elif folder:
+    if folder:
         print(root)
     elif search is not None:
         _print_found(root, search)
@@ -66,8 +61,8 @@ def _pages(root: Path) -> list[Page]:
     pages, section = [], ""
     for line in (root / "llms.txt").read_text(encoding="utf-8").splitlines():
         section = line.removeprefix("## ") if line.startswith("## ") else section
-        if entry := re.fullmatch(r"- \[(?P<title>.+?)\]\((?P<name>.+)\.md\)(?:: (?P<summary>.*))?", line):
-            pages.append(Page(section, entry["name"], entry["title"], entry["summary"] or ""))
+        if entry := re.fullmatch(r"- \[(?P<title>.+?)\]\((?P<name>.+)\.md\)(?:: .*)?", line):
+            pages.append(Page(section, entry["name"], entry["title"]))
     return pages
 
 
@@ -149,25 +144,8 @@ def _print_found(root: Path, words: str) -> None:
         if hits:
             print(f"{page.name}: {page.title}")
         for block in hits:
-            print(f"    {_around(block, wanted[0])}")
+            at = block.casefold().find(wanted[0])
+            print(f"    {shorten(block[block.rfind(' ', 0, max(at - 25, 0)) + 1 :], 76, placeholder='')}")
         count += len(hits)
     if not count:
         raise ParameterError(f"no page has all of these words: {words}. Try fewer.")
-
-
-def _around(text: str, word: str, width: int = 76) -> str:
-    """Return the part of a text around a word, cut at words."""
-    at = text.casefold().find(word)
-    start = max(0, min(at - width // 3, len(text) - width))
-    part = text[start : start + width]
-    part = part if start == 0 else part.partition(" ")[2]
-    return part if start + width >= len(text) else part.rpartition(" ")[0]
-
-
-def _open(root: Path) -> None:
-    from ranktune.solvers.core.errors import ParameterError
-
-    site = root.parent / "build" / "site" / "index.html"
-    if not site.exists():
-        raise ParameterError("no site was built. `python -m ranktune.docs` builds it in the repository.")
-    typer.launch(site.as_uri())

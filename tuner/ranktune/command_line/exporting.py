@@ -1,4 +1,4 @@
-"""The command `ranktune export`: its options, what it does, and how the export is used.
+"""The command `ranktune export`: its options, what it does, and how the export is used or shipped.
 
 As in ranktune.command_line.app, modules that load libraries are imported inside the functions.
 """
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ranktune.arguments import EngineArguments, ExportArguments, ShipArguments
-from ranktune.command_line.options import Given, named_model, reading, takes_options, write_output
-from ranktune.solvers.export.formats import FORMATS
+from ranktune.arguments import ExportArguments
+from ranktune.command_line.options import Given, check_alone, named_model, reading, takes_options, write_output
+from ranktune.solvers.formats import FORMATS
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.queries import Queries
@@ -36,54 +36,48 @@ Examples:
   curl -X POST -H 'Content-Type: application/json' --data-binary @es.json \\
     http://localhost:9200/_ltr/_featureset/FEATURES/_createmodel
   ranktune export model.json --format onnx -o model.onnx --check test.txt
-"""
-SHIP_HELP = f"""Give an engine MODEL and the definitions of its features.
 
-The definitions come from the columns of the training table: numbers, values of categories, dates, and scores such as
-bm25(title). What you must define is counted, and marked FILL_IN. Documents of --replay are scored by what reads the
-format: onnxruntime, LightGBM or Python. Of formats of engines the syntax is checked. With --to the engine is asked for
-the values of their features. If scores differ from those of the model, it is not shipped: in a running engine it is
+With --replay the model is shipped, with the definitions of its features, to a folder (--output) or a running engine
+(--to). The definitions come from the columns of the training table: numbers, values of categories, dates, and scores
+such as bm25(title). What you must define is counted, and marked FILL_IN. Documents of --replay are scored by what reads
+the format: onnxruntime, LightGBM or Python. Of formats of engines the syntax is checked. With --to the engine is asked
+for the values of their features. If scores differ from those of the model, it is not shipped: in a running engine it is
 deleted, and the definitions stay.
 
 \b
-{_FORMATS}
-
-\b
 Examples:
-  ranktune ship model.json --format solr --name mine --replay log.csv -o out
-  ranktune ship model.json --format elasticsearch --name mine \\
+  ranktune export model.json --format solr --name mine --replay log.csv -o out
+  ranktune export model.json --format elasticsearch --name mine \\
     --replay log.csv --document sku --to http://localhost:9200/products
 """
 
 
 @takes_options(ExportArguments)
-def export(given: Given) -> None:
-    """Write the model, and print on standard error how it is used."""
-    wanted = ExportArguments(**_of_study(given))
+def export(given: Given, *, context: typer.Context) -> None:
+    """Write the model, and print on standard error how it is used; or ship it, and print what was done."""
+    wanted = ExportArguments(**{**given, "model": Path(named_model(str(given["model"])))})
+    if wanted.replay is not None:
+        check_alone(context, "--replay", given.keys() - {"definitions", "check", "distil", "trees"})
+        print("\n".join(_shipped(wanted, wanted.replay)))
+        return
+    if wanted.to is not None:
+        raise typer.BadParameter("needs --replay DATA.", param_hint="--to")
     if wanted.distil is None and wanted.trees is not None:
         raise typer.BadParameter("needs --distil DATA.", param_hint="--trees")
     print(export_file(wanted), file=sys.stderr)
 
 
-@takes_options(ShipArguments)
-def ship(given: Given) -> None:
-    """Ship the model, and print what was done."""
+def _shipped(wanted: ExportArguments, replay: str) -> list[str]:
+    """Ship a model, and return what was done."""
     from ranktune.solvers.models.base import load_model
-    from ranktune.tuner.deployment.shipping import Target
-    from ranktune.tuner.deployment.shipping import ship as ship_model
+    from ranktune.tuner.deployment.shipping import Target, ship
 
-    wanted = ShipArguments(**_of_study(given))
     if wanted.output is None and wanted.to is None:
         raise typer.BadParameter("add -o FOLDER, --to URL, or both.", param_hint="--output, --to")
     model = load_model(wanted.model)
     target = Target(wanted.format, wanted.model_name, wanted.store, wanted.engine_version, wanted.absent)
-    queries = _read(model, wanted.replay, wanted, graded=False)
-    print("\n".join(ship_model(model, target, queries, folder=wanted.output, to=wanted.to or "")))
-
-
-def _of_study(given: Given) -> Given:
-    """Return options whose model may be named by a study."""
-    return {**given, "model": Path(named_model(str(given["model"])))}
+    queries = _read(model, replay, wanted, graded=False)
+    return ship(model, target, queries, folder=wanted.output, to=wanted.to or "")
 
 
 def export_file(wanted: ExportArguments) -> str:
@@ -91,12 +85,13 @@ def export_file(wanted: ExportArguments) -> str:
 
     Nothing is written if the data to distil or check by cannot be read or scored.
     """
+    from ranktune.solvers.abilities import IN_WORDS
     from ranktune.solvers.core.errors import ParameterError, listed
+    from ranktune.solvers.export import export
     from ranktune.solvers.export.check import EVALUATORS, agreement, check_evaluator
-    from ranktune.solvers.export.formats import export
     from ranktune.solvers.export.source import OTHER_MODELS
     from ranktune.solvers.export.syntax import check_written
-    from ranktune.solvers.models.base import IN_WORDS, load_model
+    from ranktune.solvers.models.base import load_model
     from ranktune.solvers.models.blend import needs_of
 
     name, format = wanted.format, FORMATS.find(wanted.format)
@@ -161,7 +156,7 @@ def _distilled(model: Model, wanted: ExportArguments, data: str) -> tuple[Model,
     )
 
 
-def _read(model: Model, data: str, wanted: EngineArguments, *, graded: bool = True) -> Queries:
+def _read(model: Model, data: str, wanted: ExportArguments, *, graded: bool = True) -> Queries:
     """Return the queries that data names, with the features of a model; of a named data set those of training."""
     from ranktune.solvers.data.readers.formats import is_name
     from ranktune.solvers.data.sources import catalogue

@@ -1,35 +1,57 @@
-"""Messages at the command line: the streams that all go through, options in place of arguments, remedies."""
+"""Messages at the command line: help in panels, the streams that all go through, options in place of arguments."""
 
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import shlex
 import sys
 from collections.abc import Iterable
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeAlias
 
 from typer.core import TyperCommand, TyperGroup
 
-from ranktune.arguments import ELSEWHERE
+from ranktune.arguments import ELSEWHERE, DataArguments
+from ranktune.command_line.options import COLUMNS, LISTED, OPTIONS, OUTPUT, PANELS
+from ranktune.solvers.core.declared import Declared
 from ranktune.solvers.core.errors import printable, without_secrets
 from ranktune.solvers.data.columns.decisions import Decision, by_option
 
+Click: TypeAlias = Any
+"""A context, command, parameter, formatter or error of Click, of which newer versions of Typer have their own."""
+COMMANDS = {
+    "Tune": "tune resume show one-pass solvers",
+    "Use a model": "predict evaluate explain export",
+    "Every day": "retune watch interleave",
+    "Data": "data clicks",
+    "More": "docs reproduce",
+}
+"""Groups of commands in the list of them."""
 COMMANDS_ELSEWHERE = {
     "compare": "evaluate A DATA --against B",
     **dict.fromkeys(("train", "fit", "search", "optimize", "optimise"), "tune"),
     **dict.fromkeys(("score", "rank"), "predict"),
     **dict.fromkeys(("test", "eval"), "evaluate"),
-    **dict.fromkeys(("ls", "studies"), "list"),
+    "run": "tune STUDY.toml",
+    "worker": "resume NAME --join",
+    **dict.fromkeys(("list", "ls", "studies"), "show"),
+    "report": "show NAME --page FILE",
+    "dashboard": "show --live",
+    "convert": "data DATA --output FOLDER",
+    "warm": "solvers --warm",
+    "ship": "export MODEL --replay DATA --to URL",
     "mlflow": "tune DATA --name STUDY --mlflow URI, which logs a finished study too",
     "history": "retune NAME --history",
     "rollback": "retune NAME --rollback VERSION",
-    "note": "tune --name NAME, the name says what a study is; list shows the notes and tags of earlier releases",
+    "note": "tune --name NAME, the name says what a study is; show lists the notes and tags of earlier releases",
     "related": "predict MODEL FOLDER/test.csv, of the files that `python -m ranktune.studies.api_search FOLDER` writes",
 }
 """Words for commands, and what does that here."""
 OPTIONS_GONE = {
+    "--format": "Of a study `ranktune show NAME --format` prints the table.",
+    **dict.fromkeys(("--token", "--token-file"), "Give the token by the environment: RANKTUNE_TOKEN."),
     "--optuna": "The record is an Optuna study: optuna-dashboard sqlite:///COPY of its record.db shows it.",
     "--two-stage": "Export the model alone, and let the engine score the first documents of a cheaper ranking by it: "
     "`ranktune docs howto/serving`.",
@@ -43,9 +65,10 @@ _EQUIVALENTS = {
     "ranktune.register_metric": "--metric module:name",
     "ranktune.register_solver": "--solver module:Name",
     "ranktune.api.work": "--join",
+    "ranktune.convert": "`ranktune data --output`",
     "ranktune.load_model and predict": "`ranktune predict`",
     ", a data frame, (X, y, qid)": "",
-    'Pass layout="sparse"': "Convert them: `ranktune convert`",
+    'Pass layout="sparse"': "Convert them: `ranktune data --output`",
     ", or raise max_features": "",
     ", or raise max_expansion": "",
     ", or pass qid= or group=": "",
@@ -94,7 +117,7 @@ def shield() -> None:
             setattr(sys, name, Shield(stream))
 
 
-def as_options(message: str, root: Any) -> str:
+def as_options(message: str, root: Click) -> str:
     """Return message with arguments of Python written as options, missing='zero' as --missing zero.
 
     A value may be one of a solver's parameter, which has the name of another command's option: an argument with a value
@@ -102,8 +125,9 @@ def as_options(message: str, root: Any) -> str:
     """
     for in_python, option in _EQUIVALENTS.items():
         message = re.sub(rf"{re.escape(in_python)}(?!\w)", option, message)
-    commands: dict[str, Any] = getattr(root, "commands", {})
-    current: list[Any] = next((commands[word].params for word in sys.argv[1:] if word in commands), [])
+    commands: dict[str, Click] = getattr(root, "commands", {})
+    command = next((commands[word] for word in sys.argv[1:] if word in commands), root)
+    current, in_file = command.params, {field.name for field in file_fields(command)}
     every = [parameter for command in commands.values() for parameter in command.params]
     options, others = (
         {parameter.name: parameter for parameter in parameters if parameter.opts[0].startswith("--")}
@@ -112,6 +136,9 @@ def as_options(message: str, root: Any) -> str:
 
     def as_option(match: re.Match[str]) -> str:
         name, value = match["name"], match["value"]
+        if name in in_file:
+            text = "" if value is None else f" = {value}".replace("True", "true")
+            return f"{name}{text} (study file)"
         parameter = options.get(name) or (others.get(name) if value is None else None)
         if parameter is None:
             return match[0]
@@ -121,13 +148,15 @@ def as_options(message: str, root: Any) -> str:
         return " ".join(f"{parameter.opts[0]} {shlex.quote(each.strip(_QUOTES))}" for each in given)
 
     def as_pair(match: re.Match[str]) -> str:
-        parameter = options.get(match["name"])
-        return match[0] if parameter is None else f"{parameter.opts[0]} {match['key']}={match['value']}"
+        name, pair = match["name"], f"{match['key']}={match['value']}"
+        if name in in_file:
+            return f'{name} = "{pair}" (study file)'
+        return f"{options[name].opts[0]} {pair}" if name in options else match[0]
 
     return _ITEM.sub(as_pair, _ARGUMENT.sub(as_option, message))  # what as_pair writes is no argument
 
 
-def answering(decisions: Iterable[Decision], root: Any) -> str:
+def answering(decisions: Iterable[Decision], root: Click) -> str:
     """Return a line, and below it the command that was given, of `data` that of `tune`, with the answers of decisions.
 
     It is empty where the command has no options for them, as one that reads a file.
@@ -147,24 +176,68 @@ def answering(decisions: Iterable[Decision], root: Any) -> str:
     return f"{ANSWER}\n{without_secrets(shlex.join(['ranktune', *words, *options]))}"
 
 
-class Command(TyperCommand):
-    """A command whose errors of usage say what was given, and what it is called here."""
+def file_fields(command: Click) -> list[Declared]:
+    """Return the fields of study files that a command has no option for."""
+    return getattr(command.callback, "in_file", [])
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+
+def _line(field: Declared, given: Iterable[str], option: str) -> str:
+    """Return a field of a study file with the value that its option was given on the command line."""
+    after = re.search(rf"{option}[= ](.*?)(?: -|$)", " ".join(given))
+    value = after[1] if after else ""
+    if isinstance(field.default, bool):
+        value = json.dumps(not field.default)
+    elif field.kind not in (int, float):
+        value = json.dumps(value, ensure_ascii=False)
+    return f"{field.name} = {value}"
+
+
+def _write_panel(formatter: Click, title: str, rows: list[tuple[str, str]]) -> None:
+    if rows:
+        with formatter.section(title):
+            formatter.write_dl(rows)
+
+
+def _panel(command: Click, parameter: Click) -> str:
+    """Return the panel of an argument or option; one of studies where the command runs any."""
+    if parameter.param_type_name == "argument":
+        return "Arguments"
+    panel = LISTED.get(parameter.name, COLUMNS if hasattr(DataArguments, parameter.name) else OPTIONS)
+    return panel if file_fields(command) or panel in (COLUMNS, OUTPUT) else OPTIONS
+
+
+class Command(TyperCommand):
+    """A command whose help has panels, and whose errors of usage say what was given, and what it is called here."""
+
+    def format_options(self, ctx: Click, formatter: Click) -> None:
+        """Write the arguments, and the options in panels."""
+        rows = [(_panel(self, each), each.get_help_record(ctx)) for each in self.get_params(ctx)]
+        for title in ("Arguments", *PANELS):
+            _write_panel(formatter, title, [row for panel, row in rows if row and panel == title])
+
+    def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
         """Parse the words after the command."""
         given = list(args)
         try:
             return super().parse_args(ctx, args)
         except Exception as error:  # the classes of usage errors differ between versions of Typer
             if hasattr(error, "format_message"):
-                _amend(error, self.params, given)
+                _amend(error, self, given)
             raise
 
 
 class Commands(TyperGroup):
-    """The commands; an unknown one is answered with what does that here."""
+    """The commands in groups; an unknown one is answered with what does that here."""
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def format_options(self, ctx: Click, formatter: Click) -> None:
+        """Write the commands, and the options below them."""
+        for title, names in COMMANDS.items():
+            known = [(name, self.commands[name].get_short_help_str(66)) for name in names.split()]
+            _write_panel(formatter, title, known)
+        rows = [row for each in self.get_params(ctx) if (row := each.get_help_record(ctx))]
+        _write_panel(formatter, OPTIONS, rows)
+
+    def resolve_command(self, ctx: Click, args: list[str]) -> Click:
         """Return the command of the first word."""
         word = args[0] if args else ""
         try:
@@ -175,15 +248,22 @@ class Commands(TyperGroup):
             raise
 
 
-def _amend(error: Any, parameters: list[Any], given: list[str]) -> None:
+def _amend(error: Click, command: Click, given: list[str]) -> None:
     """Add to an error of usage what was given and the remedy."""
-    by_name = {parameter.name: parameter.opts[0] for parameter in parameters if parameter.opts[0].startswith("--")}
-    unknown = getattr(error, "option_name", None)
-    option = by_name.get(ELSEWHERE.get(str(unknown).lstrip("-").replace("-", "_"), ""))
-    if option is not None:
-        error.message, error.possibilities = f"No such option: {unknown}. Here it is called {option}.", []
-    elif unknown in OPTIONS_GONE:
-        error.message, error.possibilities = f"No such option: {unknown}. {OPTIONS_GONE[unknown]}", []
+    by_name = {parameter.name: parameter.opts[0] for parameter in command.params if parameter.opts[0].startswith("--")}
+    unknown = str(getattr(error, "option_name", None))
+    word = unknown.lstrip("-").replace("-", "_")
+    name = ELSEWHERE.get(word, word).removeprefix("no_")
+    is_elsewhere = word in ELSEWHERE and name in by_name
+    remedy = f"Here it is called {by_name[name]}." if is_elsewhere else OPTIONS_GONE.get(unknown, "")
+    for field in file_fields(command):
+        if name == field.name or unknown in field.setting.options:
+            line = _line(field, given, unknown)
+            remedy = f'It is a field of study files: write {line} and data = "FILE" into STUDY.toml, and run: ranktune '
+            remedy = f"{remedy}tune STUDY.toml. " * (command.name != "retune")
+            remedy += f"In Python it is {field.name}= of ranktune.{command.name}."
+    if remedy:
+        error.message, error.possibilities = f"No such option: {unknown}. {remedy}", []
     elif "extra argument" in error.message and "test" in by_name:
         error.message += ". One argument is the training data: further data go into --test or --vali."
     opts = getattr(getattr(error, "param", None), "opts", ())

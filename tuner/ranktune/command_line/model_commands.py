@@ -1,4 +1,4 @@
-"""The commands for models and data: predict, evaluate, explain, export, data, convert, solvers, warm and others.
+"""The commands for models and data: predict, evaluate, explain, export, data, solvers, reproduce.
 
 As in ranktune.command_line.app, modules that load libraries are imported inside the functions.
 """
@@ -11,12 +11,10 @@ from typing import Annotated
 
 import typer
 
-from ranktune.arguments import DataArguments
+from ranktune.arguments import FAIL_UNLESS_BETTER, DataArguments
 from ranktune.command_line import exporting
 from ranktune.command_line.messages import answering, as_options
 from ranktune.command_line.options import (
-    Also,
-    FailUnlessBetter,
     Given,
     Json,
     Solvers,
@@ -27,6 +25,7 @@ from ranktune.command_line.options import (
     data_names,
     exit_unless_better,
     find_solvers,
+    metric_names,
     named_model,
     print_json,
     reading,
@@ -41,7 +40,9 @@ from ranktune.tuner.study.settings import ClickSettings
 
 commands = typer.Typer()
 
-DATA_HELP = f"""Describe DATA: queries, features, grades, and likely mistakes. It shows how each column is used.
+DATA_HELP = f"""Describe DATA and likely mistakes in them, or convert them.
+
+The description has queries, features and grades, and shows how each column is used.
 
 These data can be read (text also compressed by gzip or bzip2):
 
@@ -63,21 +64,20 @@ ids, other text        none: --drop them
 A category becomes at most 64 features, for the values that occur in most queries. --levels sets another number.
 
 A model stores how its table was read: predict, evaluate and export need no options for columns of the same names.
-"""
 
-CONVERT_HELP = f"""Convert DATA to a folder of arrays. Every command takes the folder as DATA, and maps it into memory.
+With --output, DATA are written into a folder of arrays, .npy files. Every command takes the folder as DATA and maps it
+into memory; all processes share it. `ranktune data FOLDER --check` compares the arrays with what was written. Files are
+read as follows:
 
 \b
 {help_rows("note")}
 {"other files":<30} are read as a whole first
 
-The arrays are .npy files. All processes share them. `ranktune data NAME --check` compares them with what was written.
-
 \b
 Examples:
-  ranktune convert train.txt -o train.data
-  ranktune convert log.parquet -o log.data --qid session --grade clicked
-  ranktune tune train.data --test test.data
+  ranktune data train.txt
+  ranktune data log.parquet -o log.data --qid session --grade clicked
+  ranktune tune log.data
 """
 
 EXPLAIN_HELP = """Explain why MODEL ranks the documents of DATA as it does.
@@ -112,7 +112,7 @@ def predict(
     trust: Trust = None,
 ) -> None:
     """Print the score of each document of DATA. One per line, in the order of the file; higher scores rank first."""
-    from ranktune.reading import score_lines
+    from ranktune.solvers.data.sources.scoring import score_lines
 
     find_solvers(solver)
     write_output(score_lines(confirmed(str(model), trust), data, **reading(given)), output)
@@ -132,7 +132,7 @@ def evaluate(
     against: Annotated[
         str | None, typer.Option(help="What to compare it with, query by query: given like MODEL.")
     ] = None,
-    fail_unless_better: FailUnlessBetter = False,
+    fail_unless_better: Annotated[bool, typer.Option("--fail-unless-better", help=FAIL_UNLESS_BETTER.help)] = False,
     metric: Annotated[
         str | None,
         typer.Option(
@@ -140,7 +140,9 @@ def evaluate(
             "that of MODEL, else ndcg@10)"
         ),
     ] = None,
-    also: Also = None,
+    also: Annotated[
+        list[str] | None, typer.Option(help="A further metric to report. Repeatable.", autocompletion=metric_names)
+    ] = None,
     complete: Annotated[
         bool, typer.Option("--complete", help="Count judged queries without results as 0, as trec_eval -c.")
     ] = False,
@@ -173,19 +175,14 @@ def evaluate(
         also=also or (),
         against=other,
         complete=complete,
-        **_given(log),
+        **{name: value for name, value in log.items() if value},
         **reading(given),
     )
     evaluation = {"model": model, "data": data, **measured}
     print_json(evaluation) if as_json else console().print(evaluation_table(evaluation))
     if fail_unless_better:
         first = next(iter(evaluation["against"]["comparisons"].values()))
-        exit_unless_better(first["interval"])
-
-
-def _given(options: Given) -> Given:
-    """Return the options that are given."""
-    return {name: value for name, value in options.items() if value}
+        exit_unless_better(first["interval"][0])
 
 
 @commands.command(help=EXPLAIN_HELP)
@@ -235,7 +232,6 @@ def explain(
 
 
 commands.command(help=exporting.HELP)(exporting.export)
-commands.command(help=exporting.SHIP_HELP)(exporting.ship)
 
 
 @commands.command("data", help=DATA_HELP)
@@ -247,17 +243,27 @@ def describe_data(
     data: Annotated[
         str, typer.Argument(help="File, folder or name of documents with grades.", autocompletion=data_names)
     ] = "api-search",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the data into this new folder.")] = None,
     as_json: Json = False,
     wide: Wide = False,
     check: Annotated[
         bool, typer.Option("--check", help="Only compare a converted folder, byte by byte, with what was written.")
     ] = False,
 ) -> None:
-    """Describe DATA."""
-    from ranktune.command_line.commands import check_converted, data_table, describe
+    """Describe DATA, or write them into a folder that every command opens without reading it."""
+    from ranktune.command_line.commands import check_converted, conversion_facts, data_table, describe
 
     if check:
         print(check_converted(data))
+        return
+    if output is not None:
+        from ranktune.converting import convert
+
+        facts = conversion_facts(convert(data, output, progress=to_error, **reading(given)), data, output)
+        print_json(facts) if as_json else print(
+            f"{output}: {facts['queries']:,} queries, {facts['documents']:,} documents, {facts['features']:,} features "
+            f"({facts['layout']} {facts['dtype']}), {facts['megabytes']:,} MB. Give it as DATA."
+        )
         return
     described = describe(data, **reading(given))
     root = context.find_root().command
@@ -278,62 +284,45 @@ def describe_data(
         raise DataError(described["error"])
 
 
-@commands.command(help=CONVERT_HELP)
-@takes_options(DataArguments)
-def convert(
-    given: Given,
-    *,
-    data: Annotated[str, typer.Argument(help="File of documents with grades.", autocompletion=data_names)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The new folder.")],
-    as_json: Json = False,
-) -> None:
-    """Write DATA into a folder that every command opens without reading it."""
-    from ranktune.command_line.commands import conversion_facts
-    from ranktune.converting import convert
-
-    queries = convert(data, output, progress=to_error, **reading(given))
-    facts = conversion_facts(queries, data, output)
-    print_json(facts) if as_json else print(
-        f"{output}: {facts['queries']:,} queries, {facts['documents']:,} documents, {facts['features']:,} features "
-        f"({facts['layout']} {facts['dtype']}), {facts['megabytes']:,} MB. Give it as DATA."
-    )
-
-
 @commands.command("solvers")
 def list_solvers(
-    name: Annotated[
-        str | None, typer.Argument(help="A solver. (default: a table of all)", autocompletion=solver_names)
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Solvers. (default: a table of all)", metavar="NAME", autocompletion=solver_names),
+    ] = None,
+    warm: Annotated[
+        bool,
+        typer.Option(
+            "--warm", help="Compile what they use: NAME..., all, or by default those that compete by default."
+        ),
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option(help="With --warm: processes that compile. (default: all cores)", min=1)
     ] = None,
     as_json: Json = False,
     wide: Wide = False,
 ) -> None:
-    """List the solvers, or describe one with its parameters. It shows the ranges in which they are tuned."""
+    """List the solvers, describe some, or compile them.
+
+    A description has the ranges in which parameters are tuned.
+
+    --warm compiles before the first study what is not in the wheel. The machine code is kept in the cache folder
+    (RANKTUNE_CACHE), or where NUMBA_CACHE_DIR says, and serves processors of the same kind.
+    """
+    if warm:
+        from ranktune.command_line import warming
+
+        compiled = warming.warm(names or [], jobs)
+        print_json(compiled) if as_json else print(warming.warm_lines(compiled))
+        return
     from ranktune.command_line.commands import all_solvers, solver_page, solvers_table
 
     if as_json:
-        print_json({"solvers": [row for row in all_solvers() if name is None or row["name"].lower() == name.lower()]})
+        wanted = {name.lower() for name in names or ()}
+        print_json({"solvers": [row for row in all_solvers() if not names or row["name"].lower() in wanted]})
     else:
-        console(wide).print(solvers_table(all_solvers()) if name is None else solver_page(name))
-
-
-@commands.command()
-def warm(
-    solver: Annotated[
-        list[str] | None,
-        typer.Option(help='A solver, or "all". Repeatable. (default: those that compete by default)'),
-    ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Processes that compile. (default: all cores)", min=1)] = None,
-    as_json: Json = False,
-) -> None:
-    """Compile what studies use, if the wheel does not hold it.
-
-    The machine code is kept in the cache folder (RANKTUNE_CACHE), or where NUMBA_CACHE_DIR says, and serves
-    processors of the same kind. What is there already is not compiled again.
-    """
-    from ranktune.command_line import warming
-
-    compiled = warming.warm(solver or [], jobs)
-    print_json(compiled) if as_json else console().print(warming.warm_table(compiled))
+        for shown in map(solver_page, names) if names else [solvers_table(all_solvers())]:
+            console(wide).print(shown)
 
 
 @commands.command()

@@ -14,16 +14,15 @@ from dataclasses import MISSING
 from functools import wraps
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 import typer
 
-from ranktune.arguments import FAIL_UNLESS_BETTER, HOME
+from ranktune.arguments import HOME, ShowArguments, WorkerRuntime
 from ranktune.solvers.core.declared import Declared, declared
-from ranktune.solvers.export.formats import FORMATS
+from ranktune.solvers.formats import FORMATS
 from ranktune.solvers.names import SOLVERS
-from ranktune.tuner.samplers.presets import PRESETS
-from ranktune.tuner.study.settings import given_columns
+from ranktune.tuner.study.settings import Settings, given_columns
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,9 +30,23 @@ if TYPE_CHECKING:
     from ranktune.solvers.data.readers.parsing.options import ReadOptions
     from ranktune.solvers.models.base import Model
 
-FORMATS_OF_TABLES = ("csv", "latex", "markdown")
 NOT_BETTER = 4
 """Exit code of --fail-unless-better where the gain is not above 0 for sure."""
+
+OPTIONS, COLUMNS, OUTPUT = "Options", "Columns, and how data are read", "Output and help"
+PANELS = {
+    "The study": "test vali metric also solvers trials timeout baseline name version",
+    OPTIONS: "",
+    COLUMNS: "qid grade grades document features drop weight document_weight time qrels missing zero_based",
+    "How models are tried and chosen": "clicks plan folds within serve sampler seed",
+    "How trials run": "jobs memory executor address join wait",
+    "Where the study is kept": "home storage mlflow",
+    OUTPUT: "as_json verbose fail_unless_better wide table_format help",
+}
+"""Panels of --help in their order, and which fields of a study are options there. The others are in study files."""
+LISTED = {name: title for title, names in PANELS.items() for name in names.split()}
+OF_STUDIES = (Settings, WorkerRuntime, ShowArguments)
+"""Declarations of commands that run studies."""
 
 Given: TypeAlias = dict[str, Any]
 """The options of a declaration, by field."""
@@ -76,11 +89,9 @@ COMPLETIONS: dict[str, Callable[..., list[str]]] = {
     "metric": metric_names,
     "also": metric_names,
     "format": FORMATS.completions(),
-    "preset": PRESETS.completions(),
 }
 """What a shell completes, by field of a declaration."""
 
-StudyName = Annotated[str, typer.Argument(help="The study; `ranktune list` shows them.", autocompletion=study_names)]
 Home = Annotated[Path | None, typer.Option(help=HOME.help)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else on standard output.")]
 Wide = Annotated[bool, typer.Option("--wide", help="Print all columns, however wide the terminal is.")]
@@ -95,15 +106,20 @@ Trust = Annotated[
         "harm whatever its attributes are. Repeatable."
     ),
 ]
-FailUnlessBetter = Annotated[bool, typer.Option("--fail-unless-better", help=FAIL_UNLESS_BETTER.help)]
-Also = Annotated[
-    list[str] | None, typer.Option(help="A further metric to report. Repeatable.", autocompletion=metric_names)
-]
+
+
+def has_option(kind: type, field: Declared) -> bool:
+    """Return whether a command that takes a declaration has an option, or an argument, for one of its fields."""
+    return field.setting.positional or field.name in LISTED or not issubclass(kind, OF_STUDIES)
 
 
 def takes_options(*declarations: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator: a command takes the options of each declaration as a dict by field, and then its own ones."""
-    shared = [[field for field in declared(kind) if not field.setting.python_only] for kind in declarations]
+    """Return a decorator: a command takes the options of each declaration as a dict by field, and then its own ones.
+
+    Fields of study files that it has no option for are its attribute in_file.
+    """
+    fields = {kind: [field for field in declared(kind) if not field.setting.python_only] for kind in declarations}
+    shared = [[field for field in fields[kind] if has_option(kind, field)] for kind in declarations]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         others = list(inspect.signature(command, eval_str=True).parameters.values())[len(declarations) :]
@@ -116,8 +132,11 @@ def takes_options(*declarations: type) -> Callable[[Callable[..., None]], Callab
             given = [{field.name: values.pop(field.name) for field in fields} for fields in shared]
             command(*given, **values)
 
-        parameters = [*map(_parameter, chain.from_iterable(shared)), *others]
-        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        parameters = map(_parameter, chain.from_iterable(shared))
+        call.__signature__ = inspect.Signature([*parameters, *others])  # type: ignore[attr-defined]
+        call.in_file = [  # type: ignore[attr-defined]
+            field for kind, every in fields.items() for field in every if not has_option(kind, field)
+        ]
         return call
 
     return decorate
@@ -138,7 +157,6 @@ def _parameter(option: Declared) -> inspect.Parameter:
             *(setting.options or flag),
             help=setting.help,
             min=setting.minimum,
-            rich_help_panel=setting.panel,
             envvar=setting.variable,
             show_envvar=False,
             autocompletion=COMPLETIONS.get(option.name),
@@ -146,6 +164,18 @@ def _parameter(option: Declared) -> inspect.Parameter:
     return inspect.Parameter(
         option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
     )
+
+
+def on_command_line(context: typer.Context) -> set[str]:
+    """Return the names of the parameters that the command line gives."""
+    return {name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")}
+
+
+def check_alone(context: typer.Context, way: str, taken: set[str]) -> None:
+    """Raise BadParameter where options beside those of a way of using the command are given."""
+    for option in context.command.params:
+        if option.name in on_command_line(context) - taken:
+            raise typer.BadParameter(f"is not for {way}: leave it out.", param_hint=option.opts[0])
 
 
 def reading(given: Given) -> ReadOptions:
@@ -160,11 +190,10 @@ def reading(given: Given) -> ReadOptions:
 
 def find_solvers(names: Sequence[str] | None) -> None:
     """Import the solvers of the user's whose models a command loads."""
-    if names:
+    for name in names or ():
         from ranktune.solvers.registry import solver_class
 
-        for name in names:
-            solver_class(name)
+        solver_class(name)
 
 
 def named_model(model: str) -> str:
@@ -213,9 +242,8 @@ def write_output(content: str | bytes | Iterator[str], path: Path | None) -> Non
         raise ParameterError(f"cannot write {path}: {error.strerror}. Give a file you may write to.") from None
 
 
-def exit_unless_better(interval: Sequence[float | None]) -> None:
-    """End with the exit code NOT_BETTER unless the interval of the gain lies above 0."""
-    low = interval[0]
+def exit_unless_better(low: float | None) -> None:
+    """End with the exit code NOT_BETTER unless the interval of the gain, whose lower end is given, lies above 0."""
     if low is None or not low > 0.0:  # NaN too: nothing was compared
         print("Not better: the interval of the gain does not lie above 0.", file=sys.stderr)
         raise typer.Exit(NOT_BETTER)
@@ -231,27 +259,27 @@ _FORM: list[str] = []
 
 
 def with_format(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that prints tables with an option --format for them; one that prints no JSON stays as it is."""
+    """Return a command that prints tables with an option --format for them.
+
+    One that prints no JSON stays as it is, and so does one that runs a study, whose table `show` prints.
+    """
     signature = inspect.signature(command, eval_str=True)
-    if "format" in signature.parameters or "as_json" not in signature.parameters:
+    names = signature.parameters.keys()
+    if "as_json" not in names or {"verbose", "fail_unless_better"} <= names:
         return command
 
     @wraps(command)
     def call(*args: object, table_format: str | None = None, **given: object) -> None:
         if table_format is not None:
-            from ranktune.solvers.core.checks import check_choice  # loads NumPy
-
-            check_choice("format", table_format, FORMATS_OF_TABLES)
             _FORM.append(table_format)
         try:
             command(*args, **given)
         finally:
             _FORM.clear()
 
-    option = typer.Option("--format", help=f"Print tables as {', '.join(FORMATS_OF_TABLES)}, with all columns.")
-    added = inspect.Parameter(
-        "table_format", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option]
-    )
+    option = typer.Option("--format", help="Print tables in this form, with all columns.")
+    form = Annotated[Literal["csv", "latex", "markdown"] | None, option]
+    added = inspect.Parameter("table_format", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=form)
     parameters = [*signature.parameters.values(), added]
     call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return call

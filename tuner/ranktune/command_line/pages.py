@@ -7,7 +7,6 @@ import secrets
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +15,6 @@ from ranktune.tuner.study.home import find_folder, home_folder
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
-
-EXTRA = 'Install the extra dashboard: pip install "ranktune[dashboard]".'
 
 
 def write(name: str, home: Path | None, output: Path | None, *beside: str, brief: bool = False) -> Path:
@@ -33,34 +30,11 @@ def write(name: str, home: Path | None, output: Path | None, *beside: str, brief
     return write_report(folder, output, *others, brief=brief)
 
 
-@dataclass(frozen=True)
-class Serving:
-    """What to serve where; without a token, one is created if other machines can reach the address."""
+def serve(home: Path, name: str | None, on_ready: Callable[[str], None], host: str, port: int) -> None:
+    """Serve until interrupted; on_ready is called with the address once the page can be opened.
 
-    home: Path
-    name: str | None = None
-    host: str = "127.0.0.1"
-    port: int = 8765
-    token: str | None = None
-
-
-def given_token(token: str | None, file: Path | None) -> str | None:
-    """Return the token that is given, or the one in a file. Raises ParameterError where the file has none."""
-    if file is None:
-        return token
-    if token is not None:
-        raise ParameterError("both a token and a file with one are given. Leave one out.")
-    try:
-        content = file.read_text(encoding="utf-8").strip()
-    except (OSError, ValueError) as error:
-        raise ParameterError(f"cannot read the token in {file}: {getattr(error, 'strerror', None) or error}.") from None
-    if not content:
-        raise ParameterError(f"{file} holds no token. Write one line into it.")
-    return content
-
-
-def serve(wanted: Serving, on_ready: Callable[[str], None]) -> None:
-    """Serve until interrupted; on_ready is called with the address once the page can be opened."""
+    The token is that of the environment. Without one, it is created if other machines can reach the address.
+    """
     try:
         import uvicorn
 
@@ -69,11 +43,12 @@ def serve(wanted: Serving, on_ready: Callable[[str], None]) -> None:
         from ranktune.dashboards.web.server import make_app
         from ranktune.dashboards.web.uvicorn_server import Server
     except ImportError as error:
-        raise ParameterError(f"the live page cannot be served: {error}. {EXTRA}") from None
-    if wanted.name is not None:
-        find_folder(wanted.home, wanted.name)
-    token = wanted.token or (None if is_loopback(wanted.host) else secrets.token_urlsafe(24))
-    app = make_app(wanted.home, host=wanted.host, token=token, first=wanted.name, closing=lambda: server.should_exit)
+        remedy = 'Install the extra dashboard: pip install "ranktune[dashboard]".'
+        raise ParameterError(f"the live page cannot be served: {error}. {remedy}") from None
+    if name is not None:
+        find_folder(home, name)
+    token = os.environ.get("RANKTUNE_TOKEN") or (None if is_loopback(host) else secrets.token_urlsafe(24))
+    app = make_app(home, host=host, token=token, first=name, closing=lambda: server.should_exit)
 
     async def patient(scope: Scope, receive: Receive, send: Send) -> None:
         with suppress(TimeoutError):  # the client does not read
@@ -86,8 +61,8 @@ def serve(wanted: Serving, on_ready: Callable[[str], None]) -> None:
     server = Server(config)
     with suppress(AttributeError, OSError):
         os.nice(10)  # a running study comes first
-    with _bound(wanted.host, wanted.port) as listening, suppress(KeyboardInterrupt):
-        on_ready(_address(wanted.host, listening.getsockname()[1], token))
+    with _bound(host, port) as listening, suppress(KeyboardInterrupt):
+        on_ready(_address(host, listening.getsockname()[1], token))
         server.run(sockets=[listening])
 
 

@@ -1,4 +1,4 @@
-"""The commands for studies: tune, run, resume, worker, list, show, report, dashboard.
+"""The commands for studies: tune, resume, show.
 
 As in ranktune.command_line.app, modules that load libraries are imported inside the functions.
 """
@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ranktune.arguments import ReadArguments, ResumeArguments, RunArguments, ShowArguments, TuneArguments, WorkArguments
+from ranktune.arguments import ReadArguments, ResumeArguments, ShowArguments, TuneArguments, WorkArguments
 from ranktune.command_line.options import (
     Given,
     Home,
     Json,
-    StudyName,
     Wide,
+    check_alone,
     console,
     exit_unless_better,
+    on_command_line,
     print_json,
     reading,
     study_names,
@@ -38,6 +39,8 @@ commands = typer.Typer()
 
 _INCOMPLETE = (("stopped", "stopped early"), ("failed", "failed"))
 """How trials end without a full evaluation, by key and in words."""
+SHOWN = {"as_json", "wide", "table_format"}
+"""What `show` takes in the terminal."""
 
 
 @commands.command()
@@ -47,102 +50,157 @@ def tune(
     read: Given,
     how: Given,
     *,
+    context: typer.Context,
     join: Annotated[
-        bool, typer.Option("--join", help="If another process runs the study of that name, run trials for it.")
+        bool,
+        typer.Option("--join", help="If another process runs the study of that name, run trials for it."),
     ] = False,
 ) -> None:
     """Tune the solvers on DATA, choose by validation, save a model. It is evaluated on the test queries.
 
     Without arguments it runs on api-search, an example made of the documentation of five packages.
+
+    In place of DATA a study file is taken, STUDY.toml. It has fields that are no options here: times between training
+    and test, groups of queries, costs of features, search spaces and more (`ranktune docs reference/study_file`).
+    Options take precedence over its fields.
     """
     from ranktune import api
 
-    if given["costs"]:
-        from ranktune.tuner.evaluation.feature_costs import read_costs
-
-        given["costs"] = read_costs(given["costs"])
+    given, options = {**given, "reading": {}}, reading(read)
+    if str(given["data"]).endswith(".toml"):
+        own = {name: given[name] for name in on_command_line(context) & given.keys() - {"data"}}
+        given |= api.study_file(given["data"]) | own
+    given["reading"] = {**given["reading"], **options}
     if join and _worked_for(given, how["as_json"]):
         return
-    _finish(api.tune, {**given, "reading": reading(read)}, how, lambda: given["baseline"])
-
-
-@commands.command()
-@takes_options(RunArguments, ShowArguments)
-def run(given: Given, how: Given) -> None:
-    """Run a study that a TOML file declares. The fields are those of `tune`: data, metric, trials and others."""
-    from ranktune import api
-
-    def baseline() -> object:
-        from ranktune.tuner.study.declaration import Study
-
-        return Study.from_toml(given["study"]).baseline
-
-    _finish(api.run, given, how, baseline)
+    _finish(api.tune, given, how, lambda: given.get("baseline"))
 
 
 @commands.command()
 @takes_options(ResumeArguments, ShowArguments)
-def resume(given: Given, how: Given) -> None:
-    """Continue a study, or give a finished one more trials."""
-    from ranktune import api
+def resume(
+    given: Given,
+    how: Given,
+    *,
+    join: Annotated[
+        bool,
+        typer.Option("--join", help="Run trials for the process that runs the study, here or elsewhere."),
+    ] = False,
+    wait: Annotated[
+        float,
+        typer.Option(
+            help="With --join: seconds without the study, or a trial, after which this process leaves.",
+            min=0.0,
+        ),
+    ] = 600,
+) -> None:
+    """Continue a study, give it more trials, or join it.
 
-    def baseline() -> object:
-        from ranktune.tuner.study.home import find_folder, home_folder
+    On one host:  ranktune tune train.txt --name N --storage postgresql://h/runs
 
-        return find_folder(home_folder(given["home"]), given["name"]).study().baseline
-
-    _finish(api.resume, given, how, baseline)
-
-
-@commands.command()
-@takes_options(WorkArguments)
-def worker(given: Given) -> None:
-    """Run trials for a study of another process, here or elsewhere.
-
-    On one host:  ranktune tune train.txt --name N --storage postgresql://host/runs --artifacts /shared/runs
-
-    On others:    ranktune worker --name N --storage postgresql://host/runs --jobs 8
+    On others:    ranktune resume N --join --storage postgresql://h/runs
     """
     from ranktune import api
+    from ranktune.tuner.study.home import find_folder, home_folder
 
-    with watched(as_json=True) as progress:
-        done = api.work(**given, progress=progress)
-    print(f"{done} trials of study '{given['name']}' were run here.", file=sys.stderr)
-
-
-@commands.command("list")
-def list_studies(home: Home = None, as_json: Json = False, wide: Wide = False) -> None:
-    """List the studies in the home folder."""
-    from ranktune.dashboards.terminal.listing import listing, listing_table
-    from ranktune.tuner.study.home import home_folder
-
-    where = home_folder(home)
-    studies = listing(where)
-    if as_json:
-        print_json({"home": str(where), "studies": studies})
-    elif studies:
-        console(wide).print(listing_table(studies))
+    if join:
+        done = _work(given, wait)
+        print(f"{done} trials of study '{given['name']}' were run here.", file=sys.stderr)
     else:
-        print(f"No studies in {where} yet. `ranktune tune` creates one.")
+        where = home_folder(given["home"])
+        _finish(api.resume, given, how, lambda: find_folder(where, given["name"]).study().baseline)
 
 
-@commands.command()
+SHOW_HELP = """List the studies; show one here, in a file or in a browser.
+
+\b
+ranktune show                    all studies of the home folder
+ranktune show NAME               the result of one, or how far it is
+ranktune show NAME --page FILE   its pages in one file that needs no network
+ranktune show A B --page FILE    studies side by side
+ranktune show --live             the pages of all studies while they run
+"""
+
+
+@commands.command(help=SHOW_HELP)
 def show(
-    name: StudyName,
+    context: typer.Context,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="The study; several are shown on one page. (default: a list of all)",
+            metavar="NAME",
+            autocompletion=study_names,
+        ),
+    ] = None,
     home: Home = None,
+    page: Annotated[
+        Path | None, typer.Option(help="Write the pages of the study, or of several side by side, into this HTML file.")
+    ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Serve the pages of all studies, live, until interrupted. NAME is first.")
+    ] = False,
+    host: Annotated[
+        str,
+        typer.Option(
+            help="With --live: address to listen on; beyond this machine requests need a token (RANKTUNE_TOKEN)."
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(help="With --live: port to listen on; 0 for any free one.", min=0, max=65535)
+    ] = 8765,
     as_json: Json = False,
     wide: Wide = False,
 ) -> None:
-    """Show the result of a study, or the state of an unfinished one."""
+    """See SHOW_HELP."""
+    from ranktune.command_line.pages import serve, write
+    from ranktune.tuner.study.home import home_folder
+
+    where = home_folder(home)
+    if live:
+        check_alone(context, "--live", {"names", "home", "live", "host", "port"})
+        if names is not None and len(names) > 1:
+            raise typer.BadParameter("one study is shown first: leave the others out.", param_hint="NAME")
+        first = names[0] if names else None
+        serve(where, first, lambda address: print(f"Open {address}   (Ctrl-C stops)", flush=True), host, port)
+    elif not names:
+        check_alone(context, "the list of all studies (without NAME)", {"home", *SHOWN})
+        _list(where, as_json, wide)
+    elif page is not None:
+        check_alone(context, "--page", {"names", "home", "page", "as_json"})
+        written = str(write(names[0], where, page, *names[1:]))
+        print_json({"page": written}) if as_json else print(written)
+    elif len(names) > 1:
+        raise typer.BadParameter("several studies are shown on one page: add --page FILE.", param_hint="NAME")
+    else:
+        check_alone(context, "a study in the terminal (without --live)", {"names", "home", *SHOWN})
+        _show_study(where, names[0], as_json, wide)
+
+
+def _list(home: Path, as_json: bool, wide: bool) -> None:
+    """Print the studies of a folder."""
+    from ranktune.dashboards.terminal.listing import listing, listing_table
+
+    studies = listing(home)
+    if as_json:
+        print_json({"home": str(home), "studies": studies})
+    elif studies:
+        console(wide).print(listing_table(studies))
+    else:
+        print(f"No studies in {home} yet. `ranktune tune` creates one.")
+
+
+def _show_study(home: Path, name: str, as_json: bool, wide: bool = False) -> None:
+    """Print the result of a study, or the state of an unfinished one."""
     from ranktune.dashboards.terminal.listing import counted, state
     from ranktune.tuner.selection.results import load_result
-    from ranktune.tuner.study.home import find_folder, home_folder
+    from ranktune.tuner.study.home import find_folder
 
-    folder = find_folder(home_folder(home), name)
+    folder = find_folder(home, name)
     if folder.has_result:
         _show(load_result(folder.result), as_json, wide)
         if folder.held():
-            print(f"It is being continued: `ranktune dashboard {name}` shows it live.", file=sys.stderr)
+            print(f"It is being continued: `ranktune show {name} --live` shows it live.", file=sys.stderr)
         return
     progress = state(folder.path)
     if as_json:
@@ -152,72 +210,15 @@ def show(
         ended = "".join(f", {progress[how]} {text}" for how, text in _INCOMPLETE if progress[how])
         next_step = f"`ranktune resume {name}` continues it"
         if progress["state"] == "running":
-            next_step = f"It is running: `ranktune dashboard {name}` shows it live"
+            next_step = f"It is running: `ranktune show {name} --live` shows it live"
         print(f"{name}: {counted(progress)} trials{ended}{best}. {next_step}.")
         if progress["damage"]:
             print(f"warning: {progress['damage']}", file=sys.stderr)
 
 
-@commands.command()
-def report(
-    name: StudyName,
-    beside: Annotated[
-        list[str] | None, typer.Argument(help="Studies to show beside it.", autocompletion=study_names)
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="File to write. (default: report.html, of several comparison.html, in the study's folder)",
-        ),
-    ] = None,
-    home: Home = None,
-) -> None:
-    """Write the pages of a study, or of several, into one HTML file.
-
-    The file needs no network. Several studies are on one page side by side.
-    """
-    from ranktune.command_line.pages import write
-
-    print(write(name, home, output, *(beside or ())))
-
-
-@commands.command()
-def dashboard(
-    name: Annotated[
-        str | None,
-        typer.Argument(help="The study to show first. (default: a list of all)", autocompletion=study_names),
-    ] = None,
-    home: Home = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; beyond this machine, requests need a token.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 for any free one.", min=0, max=65535)] = 8765,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            envvar="RANKTUNE_TOKEN",
-            help="Token that requests need; others on this machine can see an argument. (default: created if needed)",
-        ),
-    ] = None,
-    token_file: Annotated[Path | None, typer.Option(help="File with the token.")] = None,
-) -> None:
-    """Serve the pages of all studies, live, until interrupted."""
-    from ranktune.command_line.pages import Serving, given_token, serve
-    from ranktune.tuner.study.home import home_folder
-
-    def on_ready(address: str) -> None:
-        print(f"Open {address}   (Ctrl-C stops)", flush=True)
-
-    serve(Serving(home_folder(home), name, host, port, given_token(token, token_file)), on_ready)
-
-
 def _worked_for(given: Given, as_json: bool) -> bool:
     """Run trials for a study that another process runs, and show its result; return False if none runs it."""
-    from ranktune import api
     from ranktune.solvers.core.errors import ParameterError
-    from ranktune.tuner.selection.results import load_result
     from ranktune.tuner.study.home import StudyFolder, home_folder
 
     if not given["name"]:
@@ -225,14 +226,18 @@ def _worked_for(given: Given, as_json: bool) -> bool:
     folder = StudyFolder(home_folder(given["home"]) / given["name"])
     if not folder.held():
         return False
-    with watched(as_json=True) as progress:
-        api.work(
-            **{option.name: given[option.name] for option in declared(WorkArguments) if option.name in given},
-            progress=progress,
-        )
-    if folder.has_result:
-        _show(load_result(folder.result), as_json)
+    _work(given)
+    _show_study(folder.path.parent, folder.path.name, as_json)
     return True
+
+
+def _work(given: Given, wait: float = 600.0) -> int:
+    """Run trials for a study that another process runs, and return their number."""
+    from ranktune import api
+
+    shared = {option.name: given[option.name] for option in declared(WorkArguments) if option.name in given}
+    with watched(as_json=True) as progress:
+        return api.work(**shared, wait=wait, progress=progress)
 
 
 @contextmanager
@@ -273,9 +278,9 @@ def _finish(study: Callable[..., Result], given: Given, how: Given, baseline: Ca
     folder = Path(result.folder)
     saved = f"The study is finished and saved; `ranktune show {folder.name} --json` prints it."
     or_left_out("the table of results", lambda: _show(result.as_dict(), how["as_json"]), None, saved, raised=())
-    remedy = f"The study is finished and saved; `ranktune report {folder.name}` tries again."
+    remedy = f"The study is finished and saved; `ranktune show {folder.name} --page FILE` tries again."
     written = partial(write, folder.name, folder.parent, None, brief=True)
     if report := or_left_out("the report", written, None, remedy, raised=()):
         print(f"Report: {report}", file=sys.stderr)
     if how["fail_unless_better"]:
-        exit_unless_better([None] if result.gain is None else [result.gain.comparison.low])
+        exit_unless_better(None if result.gain is None else result.gain.comparison.low)

@@ -11,10 +11,8 @@ from concurrent.futures import as_completed
 from pathlib import Path
 
 import numpy as np
-from rich.console import RenderableType
 from scipy import sparse
 
-from ranktune.dashboards.terminal.tables import table, titled
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.compiled import compiling
@@ -157,11 +155,8 @@ def compile_one_pass() -> float:
     return sum(spent)
 
 
-def warm_table(facts: Json) -> RenderableType:
-    """Return what was compiled as a table."""
-    rows = table(("",), ("seconds of compiling",))
-    for name, seconds in facts["compiled"].items():
-        rows.add_row(name, f"{seconds:.1f}" if seconds else "none was needed")
-    kept = "not kept: no folder is writable by you alone (RANKTUNE_CACHE)" if facts["cache"] is None else facts["cache"]
-    rows.caption = f"{facts['seconds']:.1f} s in all, {'' if facts['cache'] is None else 'kept in '}{kept}"
-    return titled("Compiled", rows)
+def warm_lines(facts: Json) -> str:
+    """Return what was compiled, a line each, and where it is kept."""
+    lines = [f"{name}: {seconds:.1f} s" for name, seconds in facts["compiled"].items()]
+    kept = facts["cache"] or "no folder: none is writable by you alone (RANKTUNE_CACHE)"
+    return "\n".join([*lines, f"Compiled in {facts['seconds']:.1f} s, kept in {kept}."])

@@ -25,8 +25,9 @@ from ranktune.tuner.selection.finished_trials import requested
 from ranktune.tuner.selection.results import BLEND, DISTILLED, LINEAR_BLEND, TREE_BLEND, load_result
 from ranktune.tuner.selection.typed import typed
 from ranktune.tuner.statistics.movement import Movement
+from ranktune.tuner.storage.attributes import PATH
 from ranktune.tuner.storage.locations import Locations, record_name
-from ranktune.tuner.storage.record import PATH, Record
+from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
 

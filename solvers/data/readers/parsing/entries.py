@@ -39,7 +39,7 @@ _COMMON_ENTRY = 40  # bytes: more than a common entry and the eight that are rea
 _AS_NAN, _AS_ERROR = (get_args(Missing).index(how) for how in ("keep", "error"))
 _FAR = 1 << 40  # beyond any index
 _SMALLEST_SINGLE = 2.0**-126
-_BELOW_SINGLE, _MIDWAY = np.uint64(0x1FFFFFFF), np.uint64(0x10000000)  # the bits of a double that float32 lacks
+BELOW_SINGLE, MIDWAY = np.uint64(0x1FFFFFFF), np.uint64(0x10000000)  # the bits of a double that float32 lacks
 
 
 @compiled
@@ -133,7 +133,7 @@ def _common_entries(
         if not (ended and previous < column < max_features):
             break
         values[np.uint64(n)] = -value if negative else value
-        if single and bits[np.uint64(n)] & _BELOW_SINGLE == _MIDWAY:
+        if single and bits[np.uint64(n)] & BELOW_SINGLE == MIDWAY:
             break
         columns[np.uint64(n)] = column
         previous, at = column, p
@@ -178,7 +178,7 @@ def read_entries(
             mark_hard(into.hard, state, n, p, after)
         elif kind != WORD and value != 0.0 and (single or abs(value) > LARGE):
             odd = not (_SMALLEST_SINGLE <= abs(value) <= LARGE)
-            if odd or bits[n] & _BELOW_SINGLE == _MIDWAY:
+            if odd or bits[n] & BELOW_SINGLE == MIDWAY:
                 mark_hard(into.hard, state, n, p, after)
         columns[n] = column
         rising = rising and column > previous

@@ -13,8 +13,8 @@ from ranktune.solvers.data.readers.parsing.streams import Position
 
 _FORM = "A line is GRADE qid:ID INDEX:VALUE ... # comment"
 _RULES = {
-    Fault.GRADE: f"the grade is not a number. {_FORM}",
-    Fault.GRADE_NEGATIVE: "the grade is negative. Grades start at 0, not relevant: write 0, as trec_eval reads it",
+    Fault.GRADE: f"the grade is not a number. {_FORM}. Of a word for a grade give the number: grades='WORD=NUMBER'",
+    Fault.GRADE_NEGATIVE: "the grade is negative. Grades start at 0, not relevant. Give its number: grades='-1=0'",
     Fault.GRADE_NOT_FINITE: "the grade is not finite. Remove the document or give it a grade",
     Fault.QUERY_MISSING: "the line has no qid: after its grade, though the lines before have. Add the id of its query",
     Fault.QUERY_UNEXPECTED: "the line has a qid:, though the lines before have none. Give it to all lines or to none",

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Matrix
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, is_worth_loading
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.readers.parsing.options import Layout
 from ranktune.solvers.data.readers.parsing.parse_buffers import Columns
@@ -54,7 +54,7 @@ class Rows:
         self.width = max(self.width, width)
         if self._is_dense(self.width):
             block = self._zeros(len(ends), width, expected)
-            scatter(values, columns, ends, block)
+            (scatter if is_worth_loading(len(values)) else _place)(values, columns, ends, block)
             self._blocks.append(block)
             return
         if self.layout != "written":
@@ -98,7 +98,7 @@ class Rows:
             block = self._blocks.pop()  # each block is freed once it is copied
             if isinstance(block, _Entries):
                 rows = whole[at : at + len(block.ends)]
-                rows[np.repeat(np.arange(len(rows)), np.diff(block.ends, prepend=0)), block.columns] = block.values
+                _place(block.values, block.columns, block.ends, rows)
             else:
                 rows = whole[at : at + len(block)]
                 rows[:, : block.shape[1]] = block
@@ -126,6 +126,11 @@ def scatter(values: Floats, columns: Columns, ends: Ints, out: Matrix) -> None:
         while k < ends[row]:
             out[row, columns[k]] = values[k]
             k += 1
+
+
+def _place(values: Matrix, columns: Columns, ends: Ints, out: Matrix) -> None:
+    """Do the same without numba."""
+    out[np.repeat(np.arange(len(out)), np.diff(ends, prepend=0)), columns] = values
 
 
 def is_dense(layout: Layout, n_entries: int, n_rows: int, n_features: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, TypedDict, get_type_hints
+from typing import Literal, TypedDict
 
 from ranktune.solvers.core.arrays import Ids, Sizes
 
@@ -15,6 +15,7 @@ Missing = Literal["keep", "error", "zero"]
 class LineOptions(TypedDict, total=False):
     """Options of `TextBlocks`, except n_features."""
 
+    grades: object
     dtype: type | str
     one_based: bool
     missing: Missing
@@ -81,9 +82,3 @@ class LoadOptions(ReadOptions, total=False):
     """Options of `catalogue.load`."""
 
     n_features: int | None
-
-
-FRAME, ARCHIVE, FOLDER, COLUMNS = (
-    tuple(get_type_hints(kind)) for kind in (FrameOptions, ArchiveOptions, FolderOptions, ColumnOptions)
-)
-"""Names of the options."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
@@ -82,3 +83,21 @@ class ParseBuffers(NamedTuple):
             np.empty((rows, 5), dtype=np.int64),
             np.empty((entries + rows, 3), dtype=np.int64),
         )
+
+
+@dataclass(frozen=True)
+class ParseResult:
+    """The end of a pass: the fault and its offset (NONE and the end of the text), and how much was filled."""
+
+    fault: Fault
+    offset: int
+    n_rows: int
+    n_values: int
+    n_runs: int
+    n_hard: int
+    n_lines: int
+    width: int  # the largest column, from 1
+    unsorted: bool  # whether the columns of some row are out of order
+    commented: bool
+    grouped: Grouped
+    has_missing: bool  # whether a value was read as NaN

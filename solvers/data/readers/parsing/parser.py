@@ -13,7 +13,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -37,26 +36,9 @@ from ranktune.solvers.data.readers.parsing.parse_buffers import (
     Fault,
     Grouped,
     ParseBuffers,
+    ParseResult,
 )
 from ranktune.solvers.data.readers.parsing.streams import BLOCK, Position
-
-
-@dataclass(frozen=True)
-class ParseResult:
-    """The end of a pass: the fault and its offset (NONE and the end of the text), and how much was filled."""
-
-    fault: Fault
-    offset: int
-    n_rows: int
-    n_values: int
-    n_runs: int
-    n_hard: int
-    n_lines: int
-    width: int  # the largest column, from 1
-    unsorted: bool  # whether the columns of some row are out of order
-    commented: bool
-    grouped: Grouped
-    has_missing: bool  # whether a value was read as NaN
 
 
 def parse(

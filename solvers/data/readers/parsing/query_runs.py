@@ -14,9 +14,8 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.grouping import Grouping, group_rows
 from ranktune.solvers.data.readers.parsing.decimals import Bytes
-from ranktune.solvers.data.readers.parsing.parse_buffers import ParseBuffers
-from ranktune.solvers.data.readers.parsing.parser import ParseResult
-from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks, words_of
+from ranktune.solvers.data.readers.parsing.parse_buffers import ParseBuffers, ParseResult
+from ranktune.solvers.data.readers.parsing.streams import Position, words_of
 
 _WIDEST_ID = 64  # longer ids are held as objects, so that one long line does not widen every row
 
@@ -108,17 +107,12 @@ def columns_beside(path: Path, n_rows: int) -> dict[str, list[float] | None]:
 
 def group_sizes(path: Path) -> list[int]:
     """Return the numbers of documents in a file of group sizes, one a line."""
-    position = Position(path)
-    sizes = []
-    for text in line_blocks(position):
-        for line in text.tobytes().splitlines():
-            position.lines += 1
-            word = line.strip()
-            if word and not (word.isdigit() and len(word) < 19):
-                shown = word[:40].decode("utf-8", "replace")
-                raise DataError(f"{path}:{position.lines}:1: {shown!r} is not the number of documents of a query.")
-            if word:
-                sizes.append(int(word))
+    position, sizes = Position(path), []
+    for words in words_of(position):
+        word = " ".join(words)
+        if not (word.isascii() and word.isdigit() and len(word) < 19):
+            raise DataError(f"{path}:{position.lines}:1: {word[:40]!r} is not the number of documents of a query.")
+        sizes.append(int(word))
     return sizes
 
 

@@ -6,9 +6,9 @@ The score is the only feature, named after the tag. Of a folder of runs each giv
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
-from typing import NoReturn, TypeAlias
 
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.grammar import number_of, repeated
@@ -18,36 +18,7 @@ from ranktune.solvers.data.readers.frames import Table
 from ranktune.solvers.data.readers.parsing.streams import Position, words_of
 from ranktune.solvers.data.readers.tables.files import frame_of
 
-Columns: TypeAlias = Mapping[str, Sequence[str] | Sequence[float]]
-"""Columns by name."""
-
 _FORM = "A line of a TREC run is QUERY Q0 DOCUMENT RANK SCORE TAG."
-
-
-def is_run_line(line: str) -> bool:
-    """Return whether line can be one of a TREC run."""
-    words = line.split()
-    return len(words) == 6 and ":" not in words[1] and None not in map(number_of, words[3:5])
-
-
-def is_judgment_line(line: str) -> bool:
-    """Return whether line can be one of TREC judgments: QUERY 0 DOCUMENT GRADE."""
-    words = line.split()
-    return len(words) == 4 and ":" not in words[1] and number_of(words[3]) is not None
-
-
-def refuse_judgments(path: str | Path, **options: object) -> NoReturn:
-    """Raise DataError: judgments are no data, as they have no features."""
-    raise DataError(
-        f"{path}: holds TREC judgments and no features. Give the documents as data, such as a TREC run or a csv "
-        f'file, and the judgments by qrels="{path}".'
-    )
-
-
-def read_run_table(path: Path) -> Table:
-    """Return a run, or the runs in a folder, as a table."""
-    columns, scores = read_runs(runs_in(path)) if path.is_dir() else read_run(path)
-    return Table(frame_of(path, columns), scores)
 
 
 def runs_in(folder: Path) -> list[Path]:
@@ -55,62 +26,47 @@ def runs_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if ending(path) in READERS["run"].endings)
 
 
-def read_runs(paths: Sequence[Path]) -> tuple[Columns, tuple[str, ...]]:
-    """Return the columns of the documents that any of several runs holds, and the names of their features.
+def read_run_table(path: Path) -> Table:
+    """Return a run, or the documents that any of the runs in a folder holds, as a table.
 
     A document that a run does not hold gets the lowest score that the run has for the query, 0 if it has none.
     """
-    scores: list[dict[tuple[str, str], float]] = []
-    for path in paths:
-        columns, (name,) = read_run(path)
-        keys = zip(columns["qid"], columns["docid"], strict=True)
-        pairs = ((str(query), str(document)) for query, document in keys)
-        scores.append(dict(zip(pairs, map(float, columns[name]), strict=True)))
-    documents = list(dict.fromkeys(key for run in scores for key in run))
-    names = tuple(path.name.split(".")[0] for path in paths)
-    taken = next((name for name in names if name.lower() in RESERVED), repeated(names))
-    if taken is not None:
-        raise DataError(
-            f"{paths[0].parent}: the runs must have names that differ, and that are not those of grades, queries or "
-            f"documents. Rename {taken!r}."
-        )
-    table: dict[str, Sequence[str] | Sequence[float]] = {
-        "qid": [query for query, _ in documents],
-        "docid": [document for _, document in documents],
-    }
-    for name, run in zip(names, scores, strict=True):
+    paths = runs_in(path) if path.is_dir() else [path]
+    runs, names = zip(*map(read_run, paths), strict=True)
+    if path.is_dir():
+        names = tuple(each.name.split(".")[0] for each in paths)
+        taken = next((name for name in names if name.lower() in RESERVED), repeated(names))
+        if taken is not None:
+            raise DataError(
+                f"{path}: the runs must have names that differ, and that are not those of grades, queries or "
+                f"documents. Rename {taken!r}."
+            )
+    pairs = list(dict.fromkeys(chain.from_iterable(runs)))
+    columns: dict[str, Sequence[object]] = dict(zip(("qid", "docid"), zip(*pairs, strict=True), strict=True))
+    for name, run in zip(names, runs, strict=True):
         lowest: dict[str, float] = {}
         for (query, _), score in run.items():
             lowest[query] = min(score, lowest.get(query, score))
-        table[name] = [run.get(key, lowest.get(key[0], 0.0)) for key in documents]
-    return table, names
+        columns[name] = [run.get(pair, lowest.get(pair[0], 0.0)) for pair in pairs]
+    return Table(frame_of(path, columns), names)
 
 
-def read_run(path: Path) -> tuple[Columns, tuple[str]]:
-    """Return the columns of a run, and the name of its feature: its tag, or score where lines differ in it."""
+def read_run(path: Path) -> tuple[dict[tuple[str, str], float], str]:
+    """Return the scores of a run by query and document, and its name: its tag, or score where lines differ in it."""
     position = Position(path)
-    rows: list[tuple[str, str, float]] = []
+    scores: dict[tuple[str, str], float] = {}
     tags: set[str] = set()
     for words in words_of(position):
         score = number_of(words[4]) if len(words) == 6 else None
         if score is None or not math.isfinite(score):
             what = "judgments, which qrels= takes" if len(words) == 4 else "no such line"
             raise DataError(f"{path}:{position.lines}: {' '.join(words)[:60]!r} is {what}. {_FORM}")
-        rows.append((words[0], words[2], score))
+        query, document = pair = words[0], words[2]
+        if pair in scores:
+            raise DataError(f"{path}:{position.lines}: document {document} is in query {query} twice. Keep one line.")
+        scores[pair] = score
         tags.add(words[5])
-    if not rows:
+    if not scores:
         raise DataError(f"{path}: holds no documents. {_FORM}")
     name = tags.pop() if len(tags) == 1 else "score"
-    name = "score" if name.lower() in RESERVED else name
-    queries, documents, scores = zip(*rows, strict=True)
-    if len(set(zip(queries, documents, strict=True))) < len(rows):
-        raise _twice(path)
-    return {"qid": queries, "docid": documents, name: scores}, (name,)
-
-
-def _twice(path: Path) -> DataError:
-    """Return the error about a run that has a document twice in a query."""
-    position = Position(path)
-    pair = repeated((words[0], words[2]) for words in words_of(position))
-    assert pair is not None
-    return DataError(f"{path}:{position.lines}: document {pair[1]} is in query {pair[0]} twice. Keep one line.")
+    return scores, "score" if name.lower() in RESERVED else name

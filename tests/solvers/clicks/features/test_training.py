@@ -22,7 +22,7 @@ from ranktune.solvers.data.readers.frames import from_frame
 from tests.support.click_simulation import Users
 from tests.support.leaky_logs import DAY, HONEST, LEAKS, leaky_log
 
-LOG = leaky_log(0, Users())
+LOG = leaky_log(0, Users(), sessions=2000)
 HALVING = Examination.given({1: 1.0, 2: 0.5, 4: 0.25, 8: 0.125, 10: 0.1})
 
 
@@ -74,7 +74,7 @@ def test_a_written_table_is_read_as_the_queries_in_memory(suffix: str, tmp_path:
     assert any(remark.startswith("Left out: name is the same") for remark in training.remarks)
     training.write(tmp_path / f"table.{suffix}")
     read = getattr(polars, f"read_{suffix}")(tmp_path / f"table.{suffix}")
-    with pytest.warns(RankTuneWarning, match=r"document '?177'? is in query 1052 twice"):  # as the log has it
+    with pytest.warns(RankTuneWarning, match=r"document '?\d+'? is in query \d+ twice"):  # as the log has it
         queries = from_frame(read, document_weight="document_weight", position="position")
     with pytest.warns(RankTuneWarning, match="twice"):
         expected = training.queries()

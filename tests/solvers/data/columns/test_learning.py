@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
@@ -71,7 +72,7 @@ WAYS: dict[str, Callable[[Path], Any]] = {
     "pandas-categories": lambda folder: pd.DataFrame(PLAIN).astype({"colour": "category"}),
     "pandas-types": lambda folder: pd.DataFrame(PLAIN).convert_dtypes(),
     "pandas-objects": lambda folder: pd.DataFrame(PLAIN, dtype=object),
-    "pyarrow": lambda folder: pytest.importorskip("pyarrow").table(PLAIN),
+    "pyarrow": lambda folder: pa.table(PLAIN),
     **{name: partial(written, name) for name in ("a.csv", "a.tsv", "a.jsonl", "a.parquet", "a.arrow")},
 }  # fmt: skip
 

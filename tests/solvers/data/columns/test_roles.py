@@ -127,12 +127,6 @@ def test_a_weight_is_of_a_query(library: Any) -> None:
         from_frame(library.DataFrame({**FRAME, "w": [0.0, 1.0, 0.0, 1.0]}), weight="w")
 
 
-def test_weights_stay_where_columns_are_put_in_order() -> None:
-    frame = pl.DataFrame({**FRAME, "g": [0.0, 1.0, 0.0, 1.0]})
-    (split,) = catalogue.load(frame, vali=frame.select("w", "g", "f", "qid", "grade"), weight="w")
-    assert split.vali is not None and split.vali.weight_of_query.tolist() == [2.0, 5.0, 1.0]
-
-
 @pytest.mark.parametrize("library", [pd, pl])
 @pytest.mark.parametrize(
     "times",

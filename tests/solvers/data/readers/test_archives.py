@@ -88,8 +88,8 @@ def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("ranktune.solvers.data.readers.archives._FREE_EXPANSION", 1 << 16)
     file = saved(tmp_path, X=np.zeros((4, 1 << 20)), y=Y, qid=QID)
     assert read_npz(file, max_expansion=1100).n_features == 1 << 20
-    with pytest.raises(DataError, match="max_expansion"):
-        read_npz(file, max_expansion=100)
+    with pytest.raises(DataError, match=r"more than 200 times.*max_expansion"):
+        read_npz(file)
 
 
 @pytest.mark.parametrize(
@@ -140,17 +140,6 @@ def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
             read_npz(tmp_path / name)
 
 
-def test_a_small_archive_of_much_memory_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "data.npz"
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, shape in (("X", (100_000, 700)), ("y", (100_000,)), ("qid", (100_000,))):
-            with archive.open(f"{name}.npy", "w") as member:
-                np.lib.format.write_array(member, np.zeros(shape, dtype=np.uint8))
-    assert file.stat().st_size < 100_000
-    with pytest.raises(DataError, match="more than 200 times"):
-        read_npz(file)
-
-
 def test_what_an_archive_declares_must_fit_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = saved(tmp_path, X=np.ones((400, 3), dtype=np.uint8), y=np.zeros(400), qid=np.ones(400))
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=8 * 1200 - 1))
@@ -173,11 +162,6 @@ def test_what_an_archive_declares_must_fit_in_memory(tmp_path: Path, monkeypatch
 def test_an_archive_keeps_the_rules_of_queries(tmp_path: Path, parts: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=rf"data\.npz: .*{message}"):
         read_npz(saved(tmp_path, **({"X": X, "y": Y, "qid": QID} | parts)))
-
-
-def test_sizes_whose_sum_overflows_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=f"sums to {2**64 + 4}"):
-        read_npz(saved(tmp_path, X=X, y=Y, group=np.array([2**63 - 1, 2**63 - 1, 6])))
 
 
 def test_more_columns_than_a_model_can_have_are_refused(tmp_path: Path) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ranktune.solvers.core.arrays import Array
+from ranktune.solvers.data.readers.parsing.decimals import exact_single
 from ranktune.solvers.data.readers.text import read_text
 
 MIDPOINTS = ("1048576.0625", "1048576.1875", "-1048576.0625", "0.5", "8388607.5", "8388609.5", "9999999.9999999")
@@ -22,13 +22,6 @@ def _spelt(generator: np.random.Generator) -> str:
     point = "." if part or generator.random() < 0.2 else ""
     exponent = generator.choice(["", "", "", "", "e2", "E-3"])
     return f"{generator.choice(['', '', '-', '+'])}{whole}{point}{part}{exponent}"
-
-
-def _single(text: str) -> np.float32:
-    """The float32 nearest to text, ties to even, by exact fractions."""
-    exact, near = Fraction(text), np.float32(float(text))
-    around = (np.nextafter(near, np.float32(-np.inf)), near, np.nextafter(near, np.float32(np.inf)))
-    return min(around, key=lambda x: (abs(Fraction(float(x)) - exact), int(x.view(np.uint32)) & 1))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -46,7 +39,7 @@ def test_values_are_the_nearest_numbers(tmp_path: Path, seed: int, dtype: type) 
     queries = read_text(file, dtype=dtype, n_features=2000, layout="dense")
     expected: Array = np.zeros((60, 2000), dtype=dtype)
     for i, (key, row) in enumerate(zip(columns, texts, strict=True)):
-        expected[i, key - 1] = [float(text) if dtype == np.float64 else _single(text) for text in row]
+        expected[i, key - 1] = [float(text) if dtype == np.float64 else exact_single(text) for text in row]
     assert (queries.features == expected).all()
 
 
@@ -54,7 +47,7 @@ def test_values_are_the_nearest_numbers(tmp_path: Path, seed: int, dtype: type) 
 def test_midpoints_of_floats_are_rounded_once(tmp_path: Path, text: str) -> None:
     file = tmp_path / "data.txt"
     file.write_text(f"1 qid:1 1:{text} 2:{text} 3:1 4:1 5:1 6:1 7:1 8:1 9:1 10:1 11:1 12:1 13:1 14:1\n")
-    assert read_text(file, layout="dense").features[0, :2].tolist() == [float(_single(text))] * 2
+    assert read_text(file, layout="dense").features[0, :2].tolist() == [exact_single(text)] * 2
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -10,7 +10,6 @@ import pytest
 
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.readers.frames import from_frame, is_frame
-from ranktune.solvers.data.sources.catalogue import read
 
 COLUMNS: dict[str, list[Any]] = {
     "qid": ["b", "a", "b"],
@@ -62,7 +61,6 @@ def test_single_precision_stays_single(library: Any) -> None:
     ("change", "word"),
     [
         ({"bm25": ["a", "b", "c"]}, "no feature can be made of 'bm25' \\(text, 3 different values\\).*drop=\"bm25\""),
-        ({"bm25": ["a", "b", "c"], "clicks": ["x", "y", "z"]}, "'bm25' .* and 'clicks' .*drop=\"bm25,clicks\""),
         ({"clicks": [1.0, 2.0, float("inf")]}, "'clicks'.*row 2"),
         ({"grade": ["good", "bad", "good"]}, "grade column 'grade' holds"),
         ({"grade": [None, 1.0, 2.0]}, "'grade'.*row 0"),
@@ -121,12 +119,6 @@ def test_missing_values_of_pandas_extension_types(column: Any) -> None:
     assert queries.feature_names is not None
     result = queries.in_caller_order(queries.features[:, queries.feature_names.index("clicks")])
     assert np.isnan(result).tolist() == [False, True, False] and result[0] == float(column[0])
-
-
-def test_a_frame_with_two_columns_of_one_name_is_refused_as_data() -> None:
-    frame = pd.DataFrame(COLUMNS)
-    with pytest.raises(DataError, match=r"the frame cannot be used: .*bm25"):
-        read(pd.concat([frame, frame[["bm25"]]], axis=1))
 
 
 @frames

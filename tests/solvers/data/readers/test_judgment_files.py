@@ -14,7 +14,8 @@ import polars as pl
 import pytest
 
 import ranktune
-from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.columns.decisions import Undecided
 from ranktune.solvers.data.readers.judgments import read_judgments
 
 JUDGED = {"shoe": {"D1": 2.0, "D2": 0.0}, "shoe red": {"D4": 1.0, "D 2": 3.0}, "hat": {"D6": 1.0}}
@@ -85,7 +86,7 @@ def test_a_quoted_cell_keeps_its_lines_and_others_their_quotes(sign: str, tmp_pa
     [
         ("q,d,rating\na,D1,1\na,D1,2", "judged:3: document D1 of query a has grade 2"),
         ("shoe red\tD1\t1\nshoe 0 D2 1", "judged:1: has a tab and a space"),
-        ("a b\tc\nd e\tf", "'f' is no grade"),
+        ("a b\tc\nd e\tf", "judged:1: 'c' is no grade"),
         ("q;d,rating\na;b,2", "no grade|not found|words"),
         ('{"a": 1}', "without judgmentRatings"),
         ("[" * 5000, "no JSON"),
@@ -95,20 +96,19 @@ def test_a_quoted_cell_keeps_its_lines_and_others_their_quotes(sign: str, tmp_pa
         ("red, shoe,D1,2\nhat,D6,1", "not found"),
         ("query-id\tcorpus-id\tscore\na\tD1\t1\nb D2 1", "judged:3: is parted by spaces"),
         ("title,other\n1,2", "not found among its columns title and other"),
+        ("", "no judgments"),
+        ("7 0 a 2\n7 0 b 1\n7 0 a 1\n", "judged:3: document a of query 7 has grade 1, and a line before gives it 2"),
+        ("7 0 a 2\n7 0 a x\n", "judged:2: 'x' is no grade"),
+        ("7 0 a nan\n", "judged:1: 'nan' is no grade"),
+        ("7 0 a 1_0\n", "judged:1: '1_0' is no grade"),
+        ("7 0 a \uff11\n", "judged:1: .* is no grade"),
+        ("7 0 a 2 3\n", "judged:1: has 5 words"),
     ],
 )
 def test_what_is_not_clear_is_refused(text: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "judged").write_text(text)
     with pytest.raises(DataError, match=words):
         read_judgments(tmp_path / "judged")
-
-
-def test_what_is_judged_and_what_not_is_counted(tmp_path: Path) -> None:
-    (tmp_path / "judged").write_text("query,docid,rating\na,1,2\na,2,\nb,9,1\nb,3,0")
-    frame = pl.DataFrame({"qid": ["a", "a", "b", "b"], "docid": [1, 2, 3, 4], "f": [1.0, 2.0, 3.0, 4.0]})
-    counted = "judges 2 of 4 documents: the others are not judged and have grade 0. 1 of its judgments"
-    with pytest.warns(RankTuneWarning, match=counted):
-        assert ranktune.read(frame, qrels=tmp_path / "judged").grades.tolist() == [2.0, 0.0, 0.0, 0.0]
 
 
 def random_file(generator: np.random.Generator) -> tuple[str, dict[str, dict[str, float]]]:
@@ -165,7 +165,7 @@ def test_no_separator_changes_a_judgment(seed: int, tmp_path: Path) -> None:
 def test_grades_may_be_words(text: str, tmp_path: Path) -> None:
     (tmp_path / "judged").write_text(text)
     frame = pl.DataFrame({"query": ["shoe", "shoe"], "docid": ["D2", "D1"], "bm25": [1, 2]})
-    with pytest.raises(DataError, match=r'is no grade.*grades="(Good|Bad)=NUMBER"'):
+    with pytest.raises(Undecided, match=r"'Good' is no grade.*grades=\"Bad=0,Good=1\""):
         ranktune.read(frame, qrels=tmp_path / "judged")
     for grades in ("Bad=0,Good=2", {"Bad": 0, "Good": 2.0}):
         assert ranktune.read(frame, qrels=tmp_path / "judged", grades=grades).grades.tolist() == [0.0, 2.0]

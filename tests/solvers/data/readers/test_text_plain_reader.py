@@ -127,7 +127,7 @@ def check_against_plain_reader(file: Path, content: bytes) -> None:
 
 def test_mutated_lines_are_read_or_refused_as_a_plain_reader_does(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
-    for _ in range(600):
+    for _ in range(300):
         check_against_plain_reader(tmp_path / "f", mutated(generator))
 
 

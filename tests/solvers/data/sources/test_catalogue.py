@@ -65,13 +65,6 @@ def test_every_form_gives_the_same_queries(tmp_path: Path, kind: str) -> None:
     assert load(source)[0].vali is None
 
 
-def test_splits_are_named_after_the_file(tmp_path: Path) -> None:
-    given = sources(tmp_path)
-    assert [load(given[kind])[0].name for kind in ("text", "npz", "csv", "tuple")] == ["data", "data", "data", "data"]
-    (tmp_path / "web.train.txt").write_text(TEXT)
-    assert load(tmp_path / "web.train.txt")[0].name == "web.train"
-
-
 def test_test_data_has_the_features_of_training(tmp_path: Path) -> None:
     given = sources(tmp_path)
     wide, narrow = tmp_path / "wide.txt", tmp_path / "narrow.txt"
@@ -206,9 +199,3 @@ def test_a_compressed_table_is_read_as_a_table(tmp_path: Path, pack: Callable[[b
     assert_refused(packed, packed.read_bytes()[:-12], "damaged or cut off")
     compressed = tmp_path / f"data.parquet{ending}"
     assert_refused(compressed, pack((tmp_path / "data.parquet").read_bytes()), r"compressed inside.*Unpack it")
-
-
-def test_numbers_may_become_fractions_late_in_a_table(tmp_path: Path) -> None:
-    file = tmp_path / "late.csv"
-    file.write_text("grade,qid,f0\n" + "1,1,1\n" * 300 + "0,1,0.5\n")
-    assert read(file).features[-1].tolist() == [0.5]

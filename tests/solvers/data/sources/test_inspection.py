@@ -14,7 +14,6 @@ from ranktune.solvers.data.columns.decisions import answered, questions
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.frames import Table
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
-from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.sources.catalogue import read
 from ranktune.solvers.data.sources.inspection import (
     ID,
@@ -132,8 +131,7 @@ def test_large_data_are_inspected_by_a_sample() -> None:
 
 @pytest.mark.parametrize("name", ["MQ2008", "OHSUMED"])
 def test_features_of_published_data_are_not_suspected(letor_folds: dict[str, Path], name: str) -> None:
-    for split in catalogue.load(letor_folds[name])[:2]:
-        assert suspects(split.train) == []
+    assert suspects(read(letor_folds[name] / "Fold1" / "train.txt")) == []
 
 
 def test_columns_are_reported_as_they_are_taken() -> None:

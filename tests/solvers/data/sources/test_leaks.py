@@ -34,6 +34,7 @@ def asked(frame: pl.DataFrame, values: np.ndarray, name: str) -> bool | None:
     """Return whether a feature must be decided; None where it is not mentioned."""
     found = {suspect.name: suspect for suspect in suspects(read(frame.with_columns(pl.Series(name, values))))}
     assert set(found) <= {name}, "no honest feature is mentioned"
+    assert all(type(suspect.is_asked) is bool for suspect in found.values()), "JSON has it"
     return found[name].is_asked if name in found else None
 
 

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ranktune.command_line.options import Given, Json, Wide, console, print_json, study_names, takes_options
+from ranktune.command_line.options import (
+    Given,
+    Json,
+    Wide,
+    check_alone,
+    console,
+    print_json,
+    study_names,
+    takes_options,
+)
 from ranktune.command_line.production.arguments import VersionArguments
 from ranktune.command_line.study_commands import watched
 
@@ -41,8 +50,11 @@ current model of a study by its name.
 ranktune retune NAME --history            show all versions, and what changed
 ranktune retune NAME --rollback VERSION   make its model the current one again
 """
-WAYS = {"history": {"as_json", "wide", "table_format", "page"}, "rollback": set[str]()}
-"""What --history and --rollback take beside the study and its home."""
+WAYS = {
+    "--history": {"name", "home", "history", "as_json", "wide", "table_format", "page"},
+    "--rollback": {"name", "home", "rollback"},
+}
+"""What --history and --rollback take."""
 
 
 @commands.command(help=HELP)
@@ -67,7 +79,8 @@ def retune(
 ) -> None:
     """See HELP."""
     if history or rollback is not None:
-        _check_alone(context, "history" if history else "rollback")
+        way = "--history" if history else "--rollback"
+        check_alone(context, way, WAYS[way])
         _show_versions(given, page, as_json, wide) if history else _roll_back(given, str(rollback))
         return
     if given["data"] is None:
@@ -93,14 +106,6 @@ def retune(
     else:
         console(wide).print(summary(found, metric))
     raise typer.Exit(EXIT_CODES[found["decision"]])
-
-
-def _check_alone(context: typer.Context, way: str) -> None:
-    """Raise BadParameter where options beside those of a way of using the command are given."""
-    for option in context.command.params:
-        source = context.get_parameter_source(option.name or "")
-        if source is not None and source.name == "COMMANDLINE" and option.name not in {"name", "home", way, *WAYS[way]}:
-            raise typer.BadParameter(f"is not for --{way}: leave it out.", param_hint=option.opts[0])
 
 
 def _show_versions(given: Given, page: Path | None, as_json: bool, wide: bool) -> None:

@@ -16,11 +16,11 @@ from ranktune.command_line.options import (
     Given,
     Home,
     Json,
-    StudyName,
     console,
     data_names,
     print_json,
     reading,
+    study_names,
     takes_options,
 )
 
@@ -36,7 +36,7 @@ def watch(
     given: Given,
     *,
     context: typer.Context,
-    name: StudyName,
+    name: Annotated[str, typer.Argument(help="The study; `ranktune show` shows them.", autocompletion=study_names)],
     data: Annotated[str, typer.Argument(help="The new data, grades may be missing.", autocompletion=data_names)],
     reference: Annotated[
         str | None,

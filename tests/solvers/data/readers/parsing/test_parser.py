@@ -7,8 +7,8 @@ import pytest
 
 from ranktune.solvers.data.readers.parsing.feature_rows import scatter
 from ranktune.solvers.data.readers.parsing.options import Missing
-from ranktune.solvers.data.readers.parsing.parse_buffers import Fault, Grouped, ParseBuffers
-from ranktune.solvers.data.readers.parsing.parser import ParseResult, parse
+from ranktune.solvers.data.readers.parsing.parse_buffers import Fault, Grouped, ParseBuffers, ParseResult
+from ranktune.solvers.data.readers.parsing.parser import parse
 
 
 def run(
@@ -68,43 +68,6 @@ def test_only_the_one_spelling_of_a_whole_number_is_a_number(query: str, whole: 
     assert not whole or into.runs[0, 4] == int(query)
 
 
-@pytest.mark.parametrize(
-    ("text", "fault", "at"),
-    [
-        (b"x qid:1 1:1\n", Fault.GRADE, 0),
-        (b"1:1 2:2\n", Fault.GRADE, 1),
-        (b"-1 qid:1 1:1\n", Fault.GRADE_NEGATIVE, 0),
-        (b"nan qid:1 1:1\n", Fault.GRADE_NOT_FINITE, 0),
-        (b"0 qid:1 1:1\n0 1:1\n", Fault.QUERY_MISSING, 14),
-        (b"0 1:1\n0 qid:1 1:1\n", Fault.QUERY_UNEXPECTED, 8),
-        (b"0 qid: 1:1\n", Fault.QUERY_EMPTY, 6),
-        (b"0 qid:1 1:1 qid:1\n", Fault.QUERY_MISPLACED, 12),
-        (b"0 qid:1 qid:1 1:1\n", Fault.QUERY_MISPLACED, 8),
-        (b"0 qid:1 a:1\n", Fault.INDEX, 8),
-        (b"0 qid:1 -1:1\n", Fault.INDEX, 8),
-        (b"0 qid:1 1.5:1\n", Fault.INDEX, 9),
-        (b"0 qid:1 0:1\n", Fault.INDEX_ZERO, 8),
-        (b"0 qid:1 1001:1\n", Fault.INDEX_TOO_LARGE, 8),
-        (b"0 qid:1 99999999999999999999999:1\n", Fault.INDEX_TOO_LARGE, 8),
-        (b"0 qid:1 1:1 1:2\n", Fault.INDEX_TWICE, 12),
-        (b"0 qid:1 1 :1\n", Fault.COLON, 9),
-        (b"0 qid:1 1\n", Fault.COLON, 9),
-        (b"0 qid:1 1:0,5\n", Fault.VALUE, 11),
-        (b"0 qid:1 1:1_000\n", Fault.VALUE, 11),
-        (b"0 qid:1 1:0x1\n", Fault.VALUE, 11),
-        (b"0 qid:1 1:\0\n", Fault.VALUE, 10),
-        (b"0 qid:1 1: 2:1\n", Fault.VALUE_EMPTY, 10),
-        (b"0 qid:1 1:\n", Fault.VALUE_EMPTY, 10),
-        (b"0 qid:1 1:inf\n", Fault.VALUE_MISSING, 10),
-        (b"0 qid:1\0 1:1\n", Fault.CONTROL, 7),
-        (b"0 qid:1 1:1 # \0\n", Fault.CONTROL, 14),
-    ],
-)
-def test_a_fault_is_named_and_placed(text: bytes, fault: Fault, at: int) -> None:
-    result, _ = run(text)
-    assert (result.fault, result.offset) == (fault, at)
-
-
 def test_hard_numbers_are_listed_for_exact_arithmetic() -> None:
     text = b"1e-320 qid:1 1:16777217.000000000000001 2:0.5 3:1e39\n"
     result, into = run(text, single=True)
@@ -112,30 +75,6 @@ def test_hard_numbers_are_listed_for_exact_arithmetic() -> None:
     assert hard[0] == (-1, b"1e-320")
     assert (2, b"1e39") in hard
     assert all(value != 1 for value, _ in hard)
-
-
-def test_features_may_be_counted_from_zero() -> None:
-    result, into = run(b"0 qid:1 0:5 999:1\n", base=0)
-    assert result.fault == Fault.NONE
-    assert into.columns[:2].tolist() == [0, 999]
-    assert run(b"0 qid:1 1000:5\n", base=0)[0].fault == Fault.INDEX_TOO_LARGE
-
-
-def test_missing_values_are_zero_if_asked() -> None:
-    result, into = run(b"0 qid:1 1:NULL 2:nan 3:-inf 4:2\n", missing="zero")
-    assert result.fault == Fault.NONE
-    assert into.values[:4].tolist() == [0.0, 0.0, 0.0, 2.0]
-
-
-@pytest.mark.parametrize("single", [False, True])
-def test_missing_values_are_kept(single: bool) -> None:
-    result, into = run(b"0 qid:1 1:NULL 2:nan 3:NA 4:none 5:2\n", single=single)
-    assert result.fault == Fault.NONE and result.has_missing and result.n_hard == 0
-    np.testing.assert_array_equal(into.values[:5], [np.nan] * 4 + [2.0])
-    assert not run(b"0 qid:1 1:0.5\n")[0].has_missing
-    for word in (b"inf", b"-inf", b"Infinity"):
-        assert run(b"0 qid:1 1:" + word + b"\n")[0].fault == Fault.VALUE_MISSING
-    assert run(b"0 qid:1 1:NULL\n", missing="error")[0].fault == Fault.VALUE_MISSING
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
