@@ -36,15 +36,15 @@ class Level:
 
     trials, mean       the trials that had it, and their mean metric
     effect, low, high  the expected metric less its mean over the values that were tried, and a 95 % interval of it;
-                       without a surrogate model from the means of trials, without an interval
+                       without a surrogate model from the means of trials, without an interval; NaN where not known
     """
 
     value: Value
     trials: int
-    mean: float | None
-    effect: float | None
-    low: float | None
-    high: float | None
+    mean: float
+    effect: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +116,7 @@ def levels(solver: SolverTrials, name: str) -> list[Level]:
         effect[known] = mean[known] - mean[known].mean()
         if solver.surrogate is not None:
             effect[known], half[known] = _effects(solver, solver.surrogate, name, tried)
-    low, high = effect - half, effect + half
-    cells = zip(values, trials.tolist(), *([_none(x) for x in row] for row in (mean, effect, low, high)), strict=True)
+    cells = zip(values, trials.tolist(), mean, effect, effect - half, effect + half, strict=True)
     return [Level(*cell) for cell in cells]
 
 
@@ -166,11 +165,11 @@ def grid(solver: SolverTrials, first: str, second: str) -> Grid:
     down, across = sorted((first, second), key=lambda name: -len(categories(solver, name)))
     rows, columns = categories(solver, down), categories(solver, across)
     cells = [{down: a, across: b} for a in rows for b in columns]
-    shape = (len(rows), len(columns))
     trials, mean = _observed(solver, cells)
     expected, draws = _expected(solver, cells)
-    sd = draws.std(axis=0)
-    return Grid(down, across, trials.reshape(shape), mean.reshape(shape), expected.reshape(shape), sd.reshape(shape))
+    shape = (len(rows), len(columns))
+    tables = (each.reshape(shape) for each in (mean, expected, draws.std(axis=0)))
+    return Grid(down, across, trials.reshape(shape), *tables)
 
 
 def compositions(solver: SolverTrials, names: Sequence[str]) -> list[Composition]:
@@ -184,13 +183,7 @@ def compositions(solver: SolverTrials, names: Sequence[str]) -> list[Composition
         best = best_of(trials)
         mean = float(np.mean([trial.value for trial in trials if trial.value is not None]))
         composed.append(Composition(values, len(trials), mean, None if best is None else best.value))
-    return sorted(
-        composed,
-        key=lambda row: (
-            row.best is None,
-            -(row.mean if row.best is None else row.best),
-        ),
-    )
+    return sorted(composed, key=lambda row: (row.best is None, -(row.mean if row.best is None else row.best)))
 
 
 def _observed(solver: SolverTrials, settings: Sequence[Mapping[str, Value]]) -> tuple[Ints, Floats]:
@@ -243,7 +236,3 @@ def _rows_with(solver: SolverTrials, belief: Belief, pool: Floats, setting: Mapp
     masked = belief.encoding.masked(rows)
     active = [(~np.isnan(masked[:, columns])).any(axis=1) for columns in axes]
     return masked[np.logical_and.reduce(active)][:BACKGROUND]
-
-
-def _none(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

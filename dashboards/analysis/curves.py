@@ -15,7 +15,7 @@ import numpy as np
 from ranktune.dashboards.analysis import early_stopped
 from ranktune.dashboards.analysis.solver_trials import SolverTrials
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Panel, Table, Trace
+from ranktune.dashboards.figures.panels import Panel, Table, Trace
 from ranktune.dashboards.records.trial import Trial, best_of
 from ranktune.solvers.core.arrays import Floats
 
@@ -47,9 +47,9 @@ def curves(solver: SolverTrials, k: int) -> list[Panel]:
         return []
     kept = _chosen(drawn)
     metric, name = solver.data.metric, figures.short(parameter)
-    rows: list[list[Cell]] = [
+    rows = [
         [
-            curve.trial.number, curve.trial.split, figures.number(x), figures.number(y),
+            curve.trial.number, curve.trial.split, x, y,
             "best" if place == curve.best else "requested" if place == curve.requested else None,
             curve.trial.stopped or None,
         ]
@@ -147,7 +147,7 @@ def _label(solver: SolverTrials, curve: _Curve, by: str | None) -> str:
     value = None if by is None else curve.trial.params.get(by)
     if by is None or value is None:
         return text
-    return f"{text}<br>{figures.plain(by)}: {solver.coordinate(by, value)}"
+    return f"{text}<br>{figures.plain(by)}: {f'{value:.6g}' if isinstance(value, float) else figures.plain(value)}"
 
 
 def _colours(solver: SolverTrials, trials: Sequence[Trial], by: str | None) -> tuple[list[str], list[Trace]]:
@@ -184,7 +184,7 @@ def _scale(by: str, low: float, high: float, log: bool) -> Trace:
     ticks = np.linspace(low, high, 4)
     bar = figures.colour_bar(by, 24) | {
         "tickmode": "array", "orientation": "h", "x": 0.5, "xanchor": "center", "y": -0.2, "yanchor": "top", "len": 0.6,
-        "tickvals": figures.numbers(ticks), "ticktext": [f"{10**tick if log else tick:.2g}" for tick in ticks],
+        "tickvals": ticks, "ticktext": [f"{10**tick if log else tick:.2g}" for tick in ticks],
     }  # fmt: skip
     stops = [list(stop) for stop in zip(np.linspace(0.0, 1.0, len(STOPS)).tolist(), STOPS, strict=True)]
     marker = {"color": [low, high], "cmin": low, "cmax": high, "colorscale": stops, "showscale": True, "colorbar": bar}

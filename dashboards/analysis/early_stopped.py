@@ -22,21 +22,29 @@ def note(trials: Iterable[Trial]) -> str:
     return NOTE if any(trial.stopped for trial in trials) else ""
 
 
-def with_open_markers(trace: Trace, stopped: Sequence[bool]) -> list[Trace]:
-    """Return the points of a trace as two traces, filled and open markers, with one entry in the legend.
-
-    stopped, (n,), marks the points that get open markers.
-    """
-    if not any(stopped):
-        return [trace]
-    filled = _part(trace, [not early for early in stopped])
-    opened = _part(trace, stopped)
-    marker = dict(trace["marker"])
-    opened["marker"] = marker | {"symbol": f"{marker.get('symbol', 'circle')}-open", "opacity": 0.9}
-    group = {"legendgroup": trace["name"]}
-    if not filled["x"]:
-        return [opened | group]
-    return [filled | group, opened | group | {"showlegend": False}]
+def points(
+    name: str,
+    trials: Sequence[Trial],
+    x: Sequence[figures.Place],
+    y: Sequence[figures.Place],
+    text: Sequence[str],
+    marker: Mapping[str, object],
+    errors: Sequence[float] | None = None,
+    **more: object,
+) -> list[Trace]:
+    """Return the points of trials, in filled and in open markers, with one entry in the legend."""
+    traces: list[Trace] = []
+    for early in (False, True):
+        kept = [k for k, trial in enumerate(trials) if bool(trial.stopped) == early]
+        if not kept:
+            continue
+        style = {**marker, "symbol": f"{marker['symbol']}-open", "opacity": 0.9} if early else marker
+        across, up = ([each[k] for k in kept] for each in (x, y))
+        error = None if errors is None else [errors[k] for k in kept]
+        trace = figures.scatter(name, across, up, marker=style, text=[text[k] for k in kept], error=error)
+        group = {"legendgroup": figures.plain(name)} | ({"showlegend": False} if traces else {})
+        traces.append(trace | group | more)
+    return traces
 
 
 def with_legend(traces: Sequence[Trace], trials: Iterable[Trial]) -> list[Trace]:
@@ -48,7 +56,7 @@ def with_legend(traces: Sequence[Trace], trials: Iterable[Trial]) -> list[Trace]
 
 
 def solver_points(
-    points: Sequence[tuple[Trial, float, float | None]],
+    given: Sequence[tuple[Trial, float, float | None]],
     styles: Mapping[str, Mapping[str, str]],
     errors: Sequence[float] | None = None,
 ) -> list[Trace]:
@@ -57,28 +65,17 @@ def solver_points(
     errors, (n,), is half the length of each point's error bar.
     """
     traces: list[Trace] = []
-    for solver in sorted({trial.solver for trial, _, _ in points}):
-        places = [k for k, (trial, _, _) in enumerate(points) if trial.solver == solver]
-        trials, x, y = zip(*(points[k] for k in places), strict=True)
+    for solver in sorted({trial.solver for trial, _, _ in given}):
+        places = [k for k, (trial, _, _) in enumerate(given) if trial.solver == solver]
+        trials, x, y = zip(*(given[k] for k in places), strict=True)
         marker = {**styles[solver], "size": 7, "opacity": 0.7}
         text = [label(trial, figures.plain(solver)) for trial in trials]
         error = None if errors is None else [errors[k] for k in places]
-        trace = figures.scatter(solver, x, y, marker=marker, text=text, error=error)
-        traces += with_open_markers(trace, [bool(trial.stopped) for trial in trials])
-    return with_legend(traces, [trial for trial, _, _ in points])
+        traces += points(solver, trials, x, y, text, marker, error)
+    return with_legend(traces, [trial for trial, _, _ in given])
 
 
 def label(trial: Trial, name: str = "") -> str:
     """Return the label of a trial's point, after the plain name of its solver or split where one is given."""
     about = f"{name}, trial {trial.number}" if name else f"trial {trial.number}"
     return f"{about}, stopped after {figures.plain(trial.stopped, 30)}" if trial.stopped else about
-
-
-def _part(trace: Trace, kept: Sequence[bool]) -> Trace:
-    def those(values: Sequence[object]) -> list[object]:
-        return [value for value, keep in zip(values, kept, strict=True) if keep]
-
-    part = trace | {name: those(trace[name]) for name in ("x", "y", "text") if isinstance(trace.get(name), list)}
-    if "error_y" in trace:
-        part["error_y"] = trace["error_y"] | {"array": those(trace["error_y"]["array"])}
-    return part

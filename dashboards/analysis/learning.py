@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Panel, Table
+from ranktune.dashboards.figures.panels import Panel, Table
 from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial, best_of
 
@@ -19,8 +19,8 @@ def learning_curves(data: StudyData, split: SplitData, k: int, group: str) -> li
         return []
     best.sort(key=lambda trial: -(trial.full_value or 0.0))
     styles = figures.solver_styles(data.all_solvers)
-    rows: list[list[Cell]] = [
-        [trial.solver, trial.number, figures.number(queries), figures.number(value), figures.number(mean)]
+    rows = [
+        [trial.solver, trial.number, queries, value, mean]
         for trial in best
         for (queries, value), mean in zip(trial.learning_curve, so_far(trial), strict=True)
     ]

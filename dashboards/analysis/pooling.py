@@ -9,7 +9,6 @@ import numpy as np
 
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial
-from ranktune.solvers.core.space import Value
 
 POOLED_NOTE = (
     "Trials of all splits, their values moved so that every split has the same median: the queries of some splits are "
@@ -36,12 +35,6 @@ def pooled(data: StudyData) -> list[Trial]:
 def pooled_note(data: StudyData) -> str:
     """Return how trials of several splits were put together, "" where one split has all of them."""
     return POOLED_NOTE if sum(bool(split.trials) for split in data.splits) > 1 else ""
-
-
-def default_params(data: StudyData) -> dict[str, dict[str, Value]]:
-    """Return the default configuration of each solver, under the parameters' own names."""
-    space = data.study.union_space()
-    return dict(space.split(params) for params in space.defaults())
 
 
 def no_trials_note(data: StudyData) -> str:

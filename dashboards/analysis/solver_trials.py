@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from ranktune.dashboards.analysis.beliefs import observations
 from ranktune.dashboards.analysis.pooling import pooled, pooled_note
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Axis, Cell, joined
+from ranktune.dashboards.figures.panels import Axis, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial, best_of
 from ranktune.solvers.core.space import Value
@@ -52,6 +52,18 @@ class SolverTrials:
         return [trial for trial in self.trials if trial.value is not None]
 
     @cached_property
+    def values(self) -> list[float]:
+        """The values of those trials."""
+        return [trial.value for trial in self.valued if trial.value is not None]
+
+    @cached_property
+    def default(self) -> Trial | None:
+        """The trial of the default configuration, if it was evaluated in full."""
+        defaults = {} if self.space is None else dict(map(self.space.split, self.space.defaults()))
+        in_full = (trial for trial in self.valued if not trial.stopped)
+        return next((trial for trial in in_full if dict(trial.requested_params) == defaults.get(self.name)), None)
+
+    @cached_property
     def distributions(self) -> dict[str, BaseDistribution]:
         """The parameters with more than one value, by their own names."""
         prefix = f"{self.name}."
@@ -78,10 +90,9 @@ class SolverTrials:
     @cached_property
     def importance(self) -> forests.Importance | None:
         """The importance of each parameter, None of too few trials, and where the study is shown in brief."""
-        if self.data.brief or len(self.valued) < forests.MIN_TRIALS or not self.distributions or self.space is None:
+        if not self.distributions or self.space is None:
             return None
-        names = [f"{self.name}.{name}" for name in self.distributions]
-        return _importance(self.space, self.valued, names, self.data.study.seed)
+        return _importance(self.data, self.space, self.valued, [f"{self.name}.{name}" for name in self.distributions])
 
     @cached_property
     def ranked(self) -> list[str]:
@@ -107,39 +118,32 @@ class SolverTrials:
 
     def coordinate(self, name: str, value: Value) -> str | float | None:
         """Return the place of a parameter's value on its axis."""
-        return figures.plain(value) if self.is_choice(name) or isinstance(value, str) else figures.number(value)
-
-    def cell(self, name: str, value: Value) -> Cell:
-        """Return a parameter's value in a table."""
-        return value if self.is_choice(name) or isinstance(value, str) else figures.number(value)
+        return figures.plain(value) if self.is_choice(name) or isinstance(value, str) else value
 
     def note(self, *sentences: str) -> str:
         """Return the sentences of a note, and how splits were put together."""
         return joined(*sentences, pooled_note(self.data))
 
 
-def importance_of_study(data: StudyData) -> tuple[dict[str, int], forests.Importance] | None:
+def importance_of_study(data: StudyData) -> tuple[dict[str, int], forests.Importance | None]:
     """Return the parameters of the whole search space and the solver, with the number of trials of each, and shares.
 
     Those are by flat name, without what varies in fewer than MIN_TRIALS_ACTIVE trials. None of too few trials, and
     where the study is shown in brief. Trials of several splits are on a common level.
     """
-    if data.brief:
-        return None
     space = data.study.union_space()
     valued = [trial for trial in pooled(data) if trial.value is not None and trial.solver in data.solvers]
     active = Counter(name for trial in valued for name in trial.flat_params)
     varying = [name for name, distribution in space.distributions.items() if not distribution.single()]
     names = [name for name in varying if active[name] >= MIN_TRIALS_ACTIVE]
-    measured = _importance(space, valued, names, data.study.seed)
-    return None if measured is None else ({name: active[name] for name in names}, measured)
+    return {name: active[name] for name in names}, _importance(data, space, valued, names)
 
 
-def _importance(space: UnionSpace, trials: list[Trial], names: list[str], seed: int) -> forests.Importance | None:
-    """Return the importance of parameters by flat name, None of too few trials."""
-    if len(trials) < forests.MIN_TRIALS:
+def _importance(data: StudyData, space: UnionSpace, trials: list[Trial], names: list[str]) -> forests.Importance | None:
+    """Return the importance of parameters by flat name, None of too few trials, and where a study is in brief."""
+    if data.brief or len(trials) < forests.MIN_TRIALS:
         return None
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(data.study.seed)
     if len(trials) > forests.MAX_TRIALS:
         trials = [trials[i] for i in np.sort(generator.choice(len(trials), forests.MAX_TRIALS, replace=False))]
     encoding, rows = arranged(space, [trial.flat_params for trial in trials])
@@ -149,9 +153,9 @@ def _importance(space: UnionSpace, trials: list[Trial], names: list[str], seed: 
     return forests.importance(rows, values, generator, columns=columns, masked=encoding.masked)
 
 
-def solvers_of(data: StudyData) -> list[SolverTrials]:
-    """Return the solvers of a study with their trials on a common level, the one with the best trial first."""
-    trials, styles = pooled(data), figures.solver_styles(data.all_solvers)
+def solvers_of(data: StudyData, trials: Sequence[Trial]) -> list[SolverTrials]:
+    """Return the solvers of a study with those trials that are theirs, the one with the best trial first."""
+    styles = figures.solver_styles(data.all_solvers)
     solvers = [
         SolverTrials(data, name, [trial for trial in trials if trial.solver == name], styles[name])
         for name in data.all_solvers

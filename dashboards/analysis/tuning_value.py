@@ -8,7 +8,7 @@ from math import comb
 import numpy as np
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace
+from ranktune.dashboards.figures.panels import Figure, Panel, Table, Trace
 from ranktune.dashboards.records.choice import tuning_gained
 from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial
@@ -16,6 +16,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.policy.policy import POLICY
 
 RANDOM_COLOUR = figures.ACCENT
+NO_CURVE = np.full(0, np.nan)
 MIN_RANDOM_TRIALS = 5
 """Trials drawn at random, of each split, below which nothing is said about random search."""
 
@@ -25,13 +26,13 @@ def panel(data: StudyData) -> Panel:
     title = f"Value of tuning: best validation {data.metric} by number of trials"
     curve = mean_of_splits([best_by_number(split) for split in data.splits])
     if not np.isfinite(curve).any():
-        return Panel("worth", title, Table(("trials", "best so far"), []), None, "No trial has succeeded yet.")
+        return Panel("worth", title, note="No trial has succeeded yet.")
     floors = [_best_default(split, len(data.solvers)) for split in data.splits]
     known_floors = [floor for floor in floors if floor is not None]
     default = float(np.mean(known_floors)) if len(known_floors) == len(floors) else None
     known = [random_search(split, len(data.solvers), data.study.sampler) for split in data.splits]
     if min(len(_known(best)) - 1 for best in known) < MIN_RANDOM_TRIALS:
-        known = [np.full(0, np.nan) for _ in known]
+        known = [NO_CURVE for _ in known]
     random = mean_of_splits(known)
     figure = best_so_far_figure(data, {"best so far": curve}, default, random)
     return Panel("worth", title, _table(curve, default, random), figure, _note(data, curve, default, random))
@@ -39,9 +40,8 @@ def panel(data: StudyData) -> Panel:
 
 def _table(curve: Floats, default: float | None, random: Floats) -> Table:
     """Return the curves at the trials where the best so far changes, where random search is known, and at the end."""
-    steps = {k for k in range(len(curve)) if k == len(curve) - 1 or k == 0 or curve[k] != curve[k - 1]}
-    places = sorted(steps | set(_known(random)))
-    rows: list[list[Cell]] = [[k + 1, _at(curve, k), default, _at(random, k)] for k in places]
+    places = sorted({*changes(curve), *_known(random)})
+    rows = [[k + 1, _at(curve, k), default, _at(random, k)] for k in places]
     return Table(("trials", "best so far", "best default", "random search"), rows)
 
 
@@ -55,6 +55,15 @@ def best_so_far(trials: Sequence[Trial]) -> Floats:
     """Return the highest full value up to each trial, (n,); NaN before the first of them."""
     values = np.array([np.nan if trial.full_value is None else trial.full_value for trial in trials], dtype=np.float64)
     return np.asarray(np.fmax.accumulate(values), dtype=np.float64) if len(values) else values
+
+
+def changes(best: Floats) -> list[int]:
+    """Return the places where the best so far changes, its first value, and the last place."""
+    known = np.flatnonzero(np.isfinite(best))
+    if len(known) == 0:
+        return []
+    changed = known[1:][best[known[1:]] != best[known[1:] - 1]]
+    return sorted({int(known[0]), *map(int, changed), int(known[-1])})
 
 
 def _best_default(split: SplitData, solvers: int) -> float | None:
@@ -94,7 +103,7 @@ def mean_of_splits(curves: Sequence[Floats]) -> Floats:
     """Return the mean over the splits up to the end of the shortest curve, (k,); empty where one is empty."""
     length = min((len(curve) for curve in curves), default=0)
     if length == 0:
-        return np.full(0, np.nan)
+        return NO_CURVE
     return np.asarray(np.mean([curve[:length] for curve in curves], axis=0), dtype=np.float64)
 
 
@@ -109,8 +118,8 @@ def _at(curve: Floats, k: int) -> float | None:
 def best_so_far_figure(
     data: StudyData,
     curves: Mapping[str, Floats],
-    default: float | None,
-    random: Floats,
+    default: float | None = None,
+    random: Floats = NO_CURVE,
 ) -> Figure:
     """Return best-so-far curves as steps, with the best default and random search."""
     styles = zip(figures.COLOURS, ("solid", "dash", "dot"), strict=False)
@@ -133,8 +142,7 @@ def best_so_far_figure(
 
 def _step_trace(curve: Floats, name: str, colour: str, dash: str) -> Trace:
     """Return a curve that changes in steps, by the places where it changes."""
-    known = _known(curve)
-    kept = [k for k in known if k in (known[0], known[-1]) or curve[k] != curve[k - 1]] if known else []
+    kept = changes(curve)
     return figures.steps(name, [k + 1 for k in kept], curve[kept], colour, dash)
 
 

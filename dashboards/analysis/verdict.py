@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ranktune.dashboards.records.choice import chosen_because, tuning_gained
+from ranktune.dashboards.figures.panels import joined
+from ranktune.dashboards.records.choice import chosen_because, chosen_name, gain, outside, rivals, tuning_gained
 from ranktune.dashboards.records.study import StudyData
 from ranktune.solvers.core.arrays import JsonView
-from ranktune.tuner.selection.results import ALIKE, BASELINE, BETTER, gain_sentence
+from ranktune.tuner.selection.results import ALIKE, BETTER
 
 _ENDS = {ALIKE: "not significantly different (Holm, 0.05)", BETTER: "better on the test queries"}
 
@@ -23,19 +23,11 @@ def verdict(data: StudyData) -> list[tuple[str, str]]:
         ("chosen", _scored(result["best"], chosen_name(result))),
         ("runner-up", _runner_up(result)),
         ("why", _why(result)),
-        ("gain", _gain(result)),
+        ("gain", joined(gain(result), tuning_gained(result))),
         ("expected", f"{data.metric} {estimate:.4f} {limits} on new queries, by validation." if estimate else ""),
-        ("watch", " ".join(filter(None, [data.damage, *_watch(result)])) or "Nothing."),
+        ("watch", joined(data.damage, *_watch(result)) or "Nothing."),
     ]
     return [(what, text) for what, text in rows if text]
-
-
-def chosen_name(result: JsonView) -> str:
-    """Return the solver of the chosen model; over folds, how often each was chosen."""
-    if not result.get("folds"):
-        return str(result["best"]["solver"])
-    solvers = Counter(fold["best"]["solver"] for fold in result["folds"])
-    return ", ".join(f"{name} on {n}" for name, n in solvers.items()) + f" of {len(result['folds'])} folds"
 
 
 def interval(limits: Sequence[float | None] | None) -> str:
@@ -53,16 +45,12 @@ def _scored(row: JsonView, name: str) -> str:
     return f"{name}: {', '.join(known)}." if known else f"{name}."
 
 
-def _rivals(result: JsonView) -> list[JsonView]:
-    return [row for row in result["leaderboard"][1:] if row["solver"] != BASELINE]
-
-
 def _runner_up(result: JsonView) -> str:
     """Return the best other model by validation, and how it differs from the chosen one."""
-    rivals = _rivals(result)
-    if not rivals:
+    others = rivals(result)
+    if not others:
         return "There was no other model."
-    row = rivals[0]
+    row = others[0]
     scored, difference, found = _scored(row, row["solver"]), row.get("difference"), str(row.get("verdict"))
     if difference is None:
         return scored
@@ -78,23 +66,16 @@ def _why(result: JsonView) -> str:
     if best.get("vali") is None:
         return ""
     where = "by validation" if best.get("again") is None else "on fresh folds"
-    return chosen_because(result) or (f"It is the highest {where}." if _rivals(result) else "")
-
-
-def _gain(result: JsonView) -> str:
-    gain = result.get("gain")
-    return " ".join(filter(None, ["" if gain is None else gain_sentence(gain), tuning_gained(result)]))
+    return chosen_because(result) or (f"It is the highest {where}." if rivals(result) else "")
 
 
 def _watch(result: JsonView) -> Iterator[str]:
     """Yield what speaks against the choice, or calls for a look."""
-    gain, best = result.get("gain"), result["best"]
-    if gain is not None and gain["difference"] is not None and not gain["interval"][0] > 0.0:
+    measured, best = result.get("gain"), result["best"]
+    if measured is not None and measured["difference"] is not None and not measured["interval"][0] > 0.0:
         yield "It is not significantly better than the baseline."
-    limits, test = result.get("expected_on_test_interval"), best.get("test")
-    if limits is not None and None not in (test, *limits) and not limits[0] <= test <= limits[1]:
-        yield "The test score is outside the interval that validation expects: the test queries may differ."
-    alike = [row["solver"] for row in _rivals(result) if row.get("verdict") == ALIKE]
+    yield outside(result).replace("That", "The test score")
+    alike = [row["solver"] for row in rivals(result) if row.get("verdict") == ALIKE]
     smallest = (result.get("alternatives") or {}).get("smallest")
     if smallest in alike:
         yield f"{smallest} is not significantly different, and the smallest."

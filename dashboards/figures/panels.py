@@ -19,12 +19,36 @@ Figure: TypeAlias = Json
 Axis: TypeAlias = Json
 
 
+def to_json(value: object) -> Any:
+    """Return value made of JSON's types: sequences as lists, NumPy's numbers as Python's.
+
+    Numbers have six significant digits, or are whole; NaN and infinity are None.
+    Raises TypeError for any other type.
+    """
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        rounded = value if value.is_integer() else float(f"{value:.6g}")
+        return rounded if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(name): to_json(inner) for name, inner in value.items()}
+    if hasattr(value, "tolist"):
+        return to_json(value.tolist())
+    if isinstance(value, Sequence):
+        return [to_json(inner) for inner in value]
+    raise TypeError(f"a panel holds a {type(value).__name__}, which JSON does not have")
+
+
 @dataclass(frozen=True)
 class Table:
     """Columns and rows of plain values; pages show None as a dash."""
 
     columns: tuple[str, ...]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[Any]]
+
+    def __post_init__(self) -> None:
+        """Make the rows those of JSON."""
+        object.__setattr__(self, "rows", to_json(self.rows))
 
 
 @dataclass(frozen=True)
@@ -39,10 +63,14 @@ class Panel:
 
     key: str
     title: str
-    table: Table
+    table: Table = Table((), ())
     figure: Figure | None = None
     note: str = ""
     group: str = ""
+
+    def __post_init__(self) -> None:
+        """Make the figure one of JSON."""
+        object.__setattr__(self, "figure", to_json(self.figure))
 
 
 def joined(*sentences: str) -> str:
@@ -51,33 +79,5 @@ def joined(*sentences: str) -> str:
 
 
 def panels_json(panels: Sequence[Panel]) -> list[Json]:
-    """Return panels as JSON, NaN and infinity as null."""
-    return [
-        {
-            "key": panel.key,
-            "title": panel.title,
-            "note": panel.note,
-            "group": panel.group,
-            "table": {"columns": list(panel.table.columns), "rows": to_json(panel.table.rows)},
-            "figure": to_json(panel.figure),
-        }
-        for panel in panels
-    ]
-
-
-def to_json(value: object) -> Any:
-    """Return value made of JSON's types: sequences as lists, NaN and infinity as None, NumPy's numbers as Python's.
-
-    Raises TypeError for any other type.
-    """
-    if value is None or isinstance(value, (str, bool, int)):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(name): to_json(inner) for name, inner in value.items()}
-    if hasattr(value, "tolist"):
-        return to_json(value.tolist())
-    if isinstance(value, Sequence):
-        return [to_json(inner) for inner in value]
-    raise TypeError(f"a panel holds a {type(value).__name__}, which JSON does not have")
+    """Return panels as JSON."""
+    return [vars(panel) | {"table": vars(panel.table)} for panel in panels]

@@ -1,8 +1,8 @@
 """Plotly's figures as plain dictionaries: scatter, lines, bands, bars, heat maps, and the titles of their axes.
 
-Built without importing Plotly, which takes seconds. Numbers are rounded to six digits; NaN becomes null. Names of
-studies, parameters, features, queries and documents are untrusted text: Plotly reads <b> or <a href> in them as markup,
-so every name passes through plain or distinct before it enters a figure.
+Built without importing Plotly, which takes seconds. Names of studies, parameters, features, queries and documents are
+untrusted text: Plotly reads <b> or <a href> in them as markup, so every name passes through plain or distinct before it
+enters a figure.
 """
 
 from __future__ import annotations
@@ -83,26 +83,6 @@ def distinct(names: Iterable[object], longest: int = MAX_NAME) -> list[str]:
     return labels
 
 
-def number(value: float | None) -> float | None:
-    """Return value with six significant digits; None for NaN and infinity."""
-    if value is None or not np.isfinite(value):
-        return None
-    return float(f"{float(value):.6g}")
-
-
-def numbers(values: Numbers) -> list[float | None]:
-    """Return every value as number does."""
-    return [number(value) for value in values]
-
-
-def evenly(count: int, keep: Sequence[int] = (), most: int = MAX_POINTS) -> list[int]:
-    """Return the indices of count points: all, or about most at even distances, and always those in keep."""
-    if count <= most:
-        return list(range(count))
-    step = count / most
-    return sorted({int(k * step) for k in range(most)} | {int(k) for k in keep} | {count - 1})
-
-
 def thinned(values: Sequence[float | None] | Floats, most: int = MAX_POINTS) -> Ints:
     """Return ascending indices of at most about most values: extremes, improvements of the best, an even choice."""
     known = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
@@ -117,11 +97,9 @@ def thinned(values: Sequence[float | None] | Floats, most: int = MAX_POINTS) -> 
     return np.array(sorted(kept), dtype=np.int64)
 
 
-def axis(title: str, *, log: bool = False, categories: Sequence[str] | None = None, **more: object) -> Axis:
-    """Return an axis with a title, logarithmic or of categories in their order; title is text, not markup."""
+def axis(title: str, *, categories: Sequence[str] | None = None, **more: object) -> Axis:
+    """Return an axis with a title, of categories in their order if given; title is text, not markup."""
     settings: Axis = {"title": {"text": plain(title, 120), "standoff": 12}, "automargin": True}
-    if log:
-        settings["type"] = "log"
     if categories is not None:
         settings |= {"type": "category", "categoryorder": "array", "categoryarray": _cells(categories)}
     return settings | more
@@ -156,7 +134,7 @@ def log_axis(title: str, low: float, high: float) -> Axis:
     steps = (1, 2, 5) if last - first <= 2 else (1,)
     marks = [(step, k) for k in range(first, last + 1) for step in steps]
     values, labels = [step * 10.0**k for step, k in marks], [_power(*mark) for mark in marks]
-    return axis(f"{title} (log)", log=True, tickmode="array", tickvals=values, ticktext=labels)
+    return axis(f"{title} (log)", type="log", tickmode="array", tickvals=values, ticktext=labels)
 
 
 def _power(step: int, exponent: int) -> str:
@@ -188,6 +166,24 @@ def bar_figure(traces: Sequence[Trace], x_title: str, y_title: str, labels: Sequ
     return figure(traces, axis(x_title), y, height=height, **layout)
 
 
+def ranking(
+    names: Sequence[str],
+    lengths: Floats,
+    unit: str,
+    what: str,
+    *,
+    most: int,
+    colour: str | Sequence[str] = COLOURS[0],
+    ends: tuple[Floats, Floats] | None = None,
+) -> Figure:
+    """Return a bar of a length for each of the first names, the first on top; ends are those of its interval."""
+    labels = distinct(names[:most], 36)
+    trace = bars(unit, labels, lengths[:most], horizontal=True, marker={"color": colour})
+    if ends is not None:
+        trace["error_x"] = error_bars(lengths[:most], *(end[:most] for end in ends), width=2)
+    return bar_figure([trace], unit, what, labels)
+
+
 def scatter(
     name: str,
     x: Places,
@@ -206,7 +202,7 @@ def scatter(
     if text is not None:
         trace |= {"text": list(text), "hovertemplate": "%{text}<br>%{x}<br>%{y}<extra></extra>"}
     if error is not None:
-        trace["error_y"] = {"type": "data", "array": numbers(error), "thickness": 1, "width": 2}
+        trace["error_y"] = {"type": "data", "array": error, "thickness": 1, "width": 2}
     return trace | more
 
 
@@ -221,7 +217,7 @@ def steps(name: str, x: Iterable[float], y: Iterable[float], colour: str, dash: 
     return scatter(name, x, y, mode="lines", line=line)
 
 
-def band(name: str, x: Places, low: Iterable[float], high: Iterable[float], colour: str) -> Trace:
+def band(name: str, x: Places, low: Sequence[float] | Floats, high: Iterable[float], colour: str) -> Trace:
     """Return the area between low and high over x, colour as #rrggbb."""
     across = _cells(x)
     return {
@@ -229,7 +225,7 @@ def band(name: str, x: Places, low: Iterable[float], high: Iterable[float], colo
         "mode": "lines",
         "name": plain(name),
         "x": across + across[::-1],
-        "y": numbers(high) + numbers(low)[::-1],
+        "y": [*high, *low[::-1]],
         "fill": "toself",
         "fillcolor": faint(colour, 0.2),
         "line": {"width": 0, "color": colour},
@@ -244,21 +240,37 @@ def bars(name: str, labels: Places, lengths: Numbers, *, horizontal: bool = Fals
     return trace | ({"orientation": "h"} if horizontal else {}) | more
 
 
-def error_bars(above: Numbers, below: Numbers, **more: object) -> Json:
-    """Return the error bars of points, with lengths above and below each."""
-    lengths = {"array": numbers(above), "arrayminus": numbers(below)}
+def error_bars(values: Sequence[float] | Floats, low: object, high: object, **more: object) -> Json:
+    """Return the error bars of values, from low to high; none where an end is None or NaN."""
+    start, end = (np.array(each, dtype=np.float64) for each in (low, high))
+    lengths = {"array": end - values, "arrayminus": values - start}
     return {"type": "data", "symmetric": False, "thickness": 1.5} | lengths | more
 
 
-def heat_map(x: Places, y: Places, z: Iterable[Numbers], title: str, *, zero_in_middle: bool = False) -> Trace:
+def heat_map(x: Places, y: Places, z: Floats, title: str, *, zero_in_middle: bool = False) -> Trace:
     """Return cells coloured by z, a row for each y; title says what the colours measure."""
-    rows = [numbers(row) for row in z]
-    trace: Trace = {"type": "heatmap", "x": _cells(x), "y": _cells(y), "z": rows, "showlegend": False}
+    trace: Trace = {"type": "heatmap", "x": _cells(x), "y": _cells(y), "z": z, "showlegend": False}
     trace |= {"colorscale": SEQUENTIAL, "colorbar": colour_bar(title)}
     if zero_in_middle:
-        widest = max((abs(value) for row in rows for value in row if value is not None), default=1.0) or 1.0
+        widest = float(np.nanmax(np.abs(z), initial=0.0)) or 1.0
         trace |= {"colorscale": [list(stop) for stop in DIVERGING], "zmin": -widest, "zmax": widest, "zmid": 0.0}
     return trace
+
+
+def square(
+    labels: Sequence[str], z: Floats, text: Sequence[Sequence[str]], title: str, x: str, y: str, hover: str
+) -> Figure:
+    """Return the figure of a value of each two labels, with its text in its cell, where there is room."""
+    names = distinct(labels, MAX_LABEL)
+    cells = heat_map(names, names, z, title, zero_in_middle=True)
+    cells |= {"text": text, "hovertemplate": f"{hover}<extra></extra>"}
+    cells |= {"texttemplate": "%{text}"} if len(names) <= 12 else {}
+    return figure(
+        [cells],
+        axis(x, categories=names, tickangle=-40),
+        axis(y, categories=names, autorange="reversed"),
+        height=max(320, 170 + 32 * len(names)),
+    )
 
 
 def colour_bar(title: str, longest: int = MAX_NAME) -> Json:
@@ -266,9 +278,10 @@ def colour_bar(title: str, longest: int = MAX_NAME) -> Json:
     return {"title": {"text": plain(title, longest), "side": "top"}, "thickness": 12}
 
 
-def pattern(shape: str | list[str]) -> Json:
-    """Return a hatching over the colour of a bar, or of each bar, "" for none; colour is not the only difference."""
-    return {"shape": shape, "fillmode": "overlay", "fgcolor": "#ffffff", "fgopacity": 0.65, "size": 7, "solidity": 0.25}
+def hatched(colour: str, shape: str | list[str]) -> Json:
+    """Return the marker of a bar with a hatching, or one a bar, "" for none: colour is not the only difference."""
+    pattern = {"shape": shape, "fillmode": "overlay", "fgcolor": "#ffffff", "fgopacity": 0.65}
+    return {"color": colour, "pattern": pattern | {"size": 7, "solidity": 0.25}}
 
 
 def faint(colour: str, opacity: float) -> str:
@@ -278,8 +291,8 @@ def faint(colour: str, opacity: float) -> str:
 
 
 def _cells(values: Places) -> list[Place]:
-    """Return names without markup, if some have it, and numbers as number does."""
-    return [number(v) if not isinstance(v, str) else plain(v) if _MARKUP.search(v) else v for v in values]
+    """Return names without markup, if some have it, and numbers as they are."""
+    return [plain(value) if isinstance(value, str) and _MARKUP.search(value) else value for value in values]
 
 
 _MARKUP = re.compile(r"[<>\x00-\x1f\u202a-\u202e\u2066-\u2069]")

@@ -1,19 +1,60 @@
-"""Why a model was chosen where the number of another row is higher, in words, from the content of `result.json`."""
+"""What the conclusions of a study say in the terminal and on pages, in words, from the content of `result.json`."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import listed
 from ranktune.solvers.metrics.presets import is_of_clicks
-from ranktune.tuner.selection.results import BASELINE
+from ranktune.tuner.selection.results import BASELINE, gain_sentence
 
 BLENDS = ("Blend", "TreeBlend", "LinearBlend")
 """Names of rows that are blends."""
 
 
+def chosen_name(result: JsonView) -> str:
+    """Return the solver of the chosen model; over folds, how often each was chosen."""
+    if not result.get("folds"):
+        return str(result["best"]["solver"])
+    solvers = Counter(fold["best"]["solver"] for fold in result["folds"])
+    return ", ".join(f"{name} on {n}" for name, n in solvers.most_common()) + f" of {len(result['folds'])} folds"
+
+
+def rivals(result: JsonView) -> list[JsonView]:
+    """Return the rows of the other models, the best by validation first."""
+    return [row for row in result["leaderboard"][1:] if row["solver"] != BASELINE]
+
+
+def gain(result: JsonView) -> str:
+    """Return the gain over the baseline in a sentence; "" without a baseline."""
+    measured = result.get("gain")
+    return "" if measured is None else gain_sentence(measured)
+
+
+def outside(result: JsonView) -> str:
+    """Return a remark where the test value is outside of its interval by validation."""
+    limits, test = result.get("expected_on_test_interval"), result["best"].get("test")
+    if limits is None or None in (test, *limits) or limits[0] <= test <= limits[1]:
+        return ""
+    side = "below" if test < limits[0] else "above"
+    return (
+        f"That is {side} the interval expected by validation ({limits[0]:.3f} to {limits[1]:.3f}): "
+        "the test queries may differ from the others."
+    )
+
+
+def with_ends(measured: JsonView, name: str) -> str:
+    """Return a difference with the ends of its interval."""
+    if measured[name] is None:
+        return "an unknown amount of"
+    low, high = measured[f"{name}_interval"]
+    return f"{measured[name]:+.4f} ({low:+.4f} to {high:+.4f})"
+
+
 def chosen_because(result: JsonView) -> str:
     """Return on what evidence the first row was chosen, and not one with a higher number; "" where none is higher."""
-    best, *others = (row for row in result["leaderboard"] if row["solver"] != BASELINE)
+    best, others = result["leaderboard"][0], rivals(result)
     column = "vali" if best.get("again") is None else "again"
     parts = []
     higher = _higher(best, others, column)
@@ -74,10 +115,8 @@ def tuning_gained(result: JsonView) -> str:
     low, high = tuning["gain_interval"]
     if low is None:
         return "Gain of tuning: not known, the metric is defined on no test query."
-    text = (
-        f"Gain of tuning on test: {tuning['gain']:+.4f} ({low:+.4f} to {high:+.4f}) over the best of the solvers' "
-        f"defaults ({tuning['default']})."
-    )
+    found = with_ends(tuning, "gain")
+    text = f"Gain of tuning on test: {found} over the best of the solvers' defaults ({tuning['default']})."
     delivered = "what validation chose is delivered, because test takes no part in the choice"
     if high < 0.0:
         return f"{text} Tuning did not help here: on these test queries the defaults are better; {delivered}."
@@ -99,16 +138,11 @@ def clicks_and_judgments(result: JsonView) -> str:
     else:
         clear = "" if found["beside_interval"][0] > 0.0 else ", which is not significant"
         text = (
-            f"On test {beside} would choose {best}: {_difference(found, 'beside')} {beside} against {chosen}{clear}, "
-            f"and {_difference(found, 'own')} {own}."
+            f"On test {beside} would choose {best}: {with_ends(found, 'beside')} {beside} against {chosen}{clear}, "
+            f"and {with_ends(found, 'own')} {own}."
         )
     metric = own if is_of_clicks(own) else beside
     return f"{text} The choice followed {own}. {of_log(found['log'], metric)}"
-
-
-def _difference(found: JsonView, name: str) -> str:
-    low, high = found[f"{name}_interval"]
-    return f"{found[name]:+.4f} ({low:+.4f} to {high:+.4f})"
 
 
 def of_log(log: JsonView, metric: str) -> str:

@@ -91,11 +91,6 @@ class StudyData:
         """The number of trials to run, all splits together."""
         return self.study.n_trials * max(len(self.splits), 1)
 
-    @property
-    def ends_by_count(self) -> bool:
-        """Whether the study ends after a number of trials, not at a time or when little improvement is expected."""
-        return self.study.timeout is None and self.study.until is None
-
     @cached_property
     def held(self) -> bool:
         """Whether a process on this machine runs the study now."""
@@ -150,7 +145,7 @@ class StudyData:
     def progress(self) -> str:
         """The number of finished trials, "5 of 20" where the study ends after a number of trials."""
         done = len(self.trials)
-        return f"{done} of {self.total}" if self.ends_by_count else str(done)
+        return f"{done} of {self.total}" if self.study.ends_by_count else str(done)
 
     @property
     def groups(self) -> list[tuple[int, SplitData, str]]:

@@ -96,7 +96,8 @@ def _changes(before: list[Json], line: JsonView) -> list[str]:
         ]
         found += [f"{solver}: {', '.join(moved)}"] if moved else []
     found += [f"{solver} is gone" for solver in former["parameters"] if solver not in line["parameters"]]
-    new, gone = (sorted(set(a) - set(b)) for a, b in _both(line["features"], former["features"]))
+    now, then = set(line["features"]), set(former["features"])
+    new, gone = sorted(now - then), sorted(then - now)
     found += [f"features in: {', '.join(new)}"] * bool(new) + [f"features out: {', '.join(gone)}"] * bool(gone)
     found += ["the same configuration, fitted again"] * (not found)
     if former["queries"] != line["queries"]:
@@ -106,7 +107,3 @@ def _changes(before: list[Json], line: JsonView) -> list[str]:
 
 def _short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _both(a: list[str], b: list[str]) -> tuple[tuple[list[str], list[str]], tuple[list[str], list[str]]]:
-    return (a, b), (b, a)

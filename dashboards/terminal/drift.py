@@ -52,9 +52,9 @@ def _features(found: JsonView) -> list[RenderableType]:
 
 def _metric(measured: JsonView) -> RenderableType:
     rows = table((measured["metric"],), ("mean", "95% interval"))
-    for title, name in (("promised", "promised"), ("new data", "mean")):
-        low, high = ("low", "high") if name == "mean" else ("promised_low", "promised_high")
-        rows.add_row(title, four_digits(measured[name]), f"{measured[low]:.4f} to {measured[high]:.4f}")
+    for title, mean, prefix in (("promised", "promised", "promised_"), ("new data", "mean", "")):
+        ends = f"{measured[prefix + 'low']:.4f} to {measured[prefix + 'high']:.4f}"
+        rows.add_row(title, four_digits(measured[mean]), ends)
     if measured["part"] == "test":
         rows.add_row("test queries of the study", four_digits(measured["before"]), "")
     over = f"over {measured['paired']} queries of both" if measured["paired"] else "two means"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -14,36 +12,35 @@ MOST_FEATURES = 20
 """Features of a table; --json has all."""
 
 
-def explanation(explained: JsonView, top: int = MOST_FEATURES) -> RenderableType:
-    """Return the result of ranktune.explain as a table of at most top features."""
+def explanation(explained: JsonView) -> RenderableType:
+    """Return the result of ranktune.explain as a table of at most MOST_FEATURES features."""
     if "contributions" in explained:
-        return _query_table(explained, top)
-    return _effects_table(explained) if "effects" in explained else _importance_table(explained, top)
+        return _query_table(explained)
+    return _effects_table(explained) if "effects" in explained else _importance_table(explained)
 
 
-def _importance_table(explained: JsonView, top: int) -> RenderableType:
+def _importance_table(explained: JsonView) -> RenderableType:
     rows = table(("feature",), ("loss", "95% interval"))
-    for entry in explained["features"][:top]:
+    for entry in explained["features"][:MOST_FEATURES]:
         low, high = entry["interval"]
         rows.add_row(entry["feature"], f"{entry['loss']:.4f}", f"{low:.4f} to {high:.4f}")
-    left = len(explained["features"]) - top
+    left = len(explained["features"]) - MOST_FEATURES
     notes = [f"Loss of {explained['metric']} ({explained['mean']:.4f}) if a feature is shuffled within queries."]
     notes += [f"{left} more features lose less: --json lists all."] if left > 0 else []
     notes += [f"The model does not use {explained['unused']} other features."] if explained["unused"] else []
     return _noted(f"Importance of the features on {explained['queries']} queries", rows, *notes)
 
 
-def _query_table(explained: JsonView, top: int) -> RenderableType:
+def _query_table(explained: JsonView) -> RenderableType:
     first, second = explained["documents"]
     names = [_short(entry["id"]) for entry in (first, second)]
     if names[0] == names[1]:
         names = [f"{names[0]} (1)", f"{names[1]} (2)"]
     rows = table(("feature",), (*names, "contribution"))
-    shown: Sequence[Mapping[str, object]] = explained["contributions"][:top]
-    for entry in explained["contributions"][:top]:
+    for entry in explained["contributions"][:MOST_FEATURES]:
         cells = ["missing" if value is None else f"{value:.4g}" for value in entry["values"]]
         rows.add_row(entry["feature"], *cells, f"{entry['contribution']:+.4f}")
-    others = explained["contributions"][len(shown) :]
+    others = explained["contributions"][MOST_FEATURES:]
     if others:
         rows.add_row(f"{len(others)} others", "", "", f"{sum(entry['contribution'] for entry in others):+.4f}")
     rows.add_section()

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ranktune.dashboards.records.choice import chosen_because, clicks_and_judgments, feature_alone, tuning_gained
+from ranktune.dashboards.records.choice import (
+    chosen_because,
+    chosen_name,
+    clicks_and_judgments,
+    feature_alone,
+    gain,
+    outside,
+    rivals,
+    tuning_gained,
+    with_ends,
+)
 from ranktune.dashboards.terminal.tables import FittedTable, four_digits, table, titled
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import listed
-from ranktune.tuner.selection.results import ALIKE, BASELINE, BETTER, gain_sentence
+from ranktune.tuner.selection.results import ALIKE, BETTER
 
 UNSERVED = " *"
 """Mark of rows whose models a system that the study serves cannot load."""
@@ -37,17 +48,17 @@ def leaderboard_table(result: JsonView) -> FittedTable:
     """Return the leaderboard: a row a model, the chosen first."""
     rows = result["leaderboard"]
     right = {
-        "vali": [_number(row["vali"]) for row in rows],
-        "again": [_number(row["again"]) for row in rows],
+        "vali": _column(rows, "vali"),
+        "again": _column(rows, "again"),
         "test [95%]": [_with_interval(row, "test") for row in rows],
         **_beside(result),
         "p Holm": ["" if row["p_holm"] is None else f"{row['p_holm']:.3f}" for row in rows],
-        "features": ["-" if row["nonzeros"] is None else f"{row['nonzeros']:.0f}" for row in rows],
-        "cost": ["-" if row.get("cost") is None else f"{row['cost']:.4g}" for row in rows],
-        "kB": ["-" if row["bytes"] is None else f"{row['bytes'] / 1000:.1f}" for row in rows],
-        "us/doc": ["-" if row["microseconds"] is None else f"{row['microseconds']:.3f}" for row in rows],
-        "fit s": ["-" if row["seconds"] is None else f"{row['seconds']:.2f}" for row in rows],
-        "trials": [str(row["trials"]) if row["trials"] else "-" for row in rows],
+        "features": _column(rows, "nonzeros", ".0f"),
+        "cost": _column(rows, "cost", ".4g"),
+        "kB": _column(rows, "bytes", ".1f", 1000.0),
+        "us/doc": _column(rows, "microseconds", ".3f"),
+        "fit s": _column(rows, "seconds", ".2f"),
+        "trials": [str(row["trials"] or "-") for row in rows],
     }
     for name in ("cost", "again"):  # no costs were given; no trial was scored again
         if all(row.get(name) is None for row in rows):
@@ -55,6 +66,10 @@ def leaderboard_table(result: JsonView) -> FittedTable:
     optional = tuple(name for name in OPTIONAL if name in right)
     names = [row["solver"] + marks(row) for row in rows]
     return FittedTable({"solver": names}, right, optional, bold_first=True)
+
+
+def _column(rows: Sequence[JsonView], name: str, form: str = ".4f", unit: float = 1.0) -> list[str]:
+    return ["-" if row.get(name) is None else format(row[name] / unit, form) for row in rows]
 
 
 def marks(row: JsonView) -> str:
@@ -66,7 +81,7 @@ def marks(row: JsonView) -> str:
 def _beside(result: JsonView) -> dict[str, list[str]]:
     """Return the column of the metric of clicks, or of judgments, beside the one that chooses; none without a log."""
     found = result.get("clicks")
-    return {} if found is None else {found["metric"]: [_number(row["beside"]) for row in result["leaderboard"]]}
+    return {} if found is None else {found["metric"]: _column(result["leaderboard"], "beside")}
 
 
 def fold_table(result: JsonView) -> Table:
@@ -81,7 +96,7 @@ def fold_table(result: JsonView) -> Table:
 def conclusion(result: JsonView) -> str:
     """Return which model was chosen, its scores, the models without a significant difference, and its file."""
     best = result["best"]
-    lines = [f"Chosen by validation: {_chosen(result)}.", *filter(None, [chosen_because(result)])]
+    lines = [f"Chosen by validation: {chosen_name(result)}{_params(result)}.", *filter(None, [chosen_because(result)])]
     low, high = result["estimate_interval"]
     limits = "" if low is None else f" ({low:.3f} to {high:.3f})"
     estimate = f"{_number(result['estimate'])}{limits}"
@@ -90,14 +105,14 @@ def conclusion(result: JsonView) -> str:
     lines.append(f"Test: {', '.join(scores)}." if scores else "There are no test queries.")
     if best.get("needs_queries"):
         lines.append("It compares the documents of a query: it scores whole queries, and no search engine can load it.")
-    lines += filter(None, (gain(result), _outside(result), clicks_and_judgments(result), tuning_gained(result)))
+    lines += filter(None, (gain(result), outside(result), clicks_and_judgments(result), tuning_gained(result)))
     lines += filter(None, (feature_alone(result), compositions(result), served(result)))
-    rivals = [row for row in result["leaderboard"][1:] if row["solver"] != BASELINE]
-    alike = [row["solver"] for row in rivals if row["verdict"] == ALIKE]
+    others = rivals(result)
+    alike = [row["solver"] for row in others if row["verdict"] == ALIKE]
     if alike:
         lines.append(f"Not significantly different (Holm, 0.05): {', '.join(alike)}.")
         lines.append(_smallest_and_fastest(result))
-    better = [row["solver"] for row in rivals if row["verdict"] == BETTER]
+    better = [row["solver"] for row in others if row["verdict"] == BETTER]
     if better:
         lines.append(f"Better on the test queries, which are not used for selection: {', '.join(better)}.")
     if result["failures"]:
@@ -126,12 +141,6 @@ def _smallest_and_fastest(result: JsonView) -> str:
     if smallest == fastest:
         return f"Among these and the chosen model, {smallest} is the smallest and the fastest."
     return f"Among these and the chosen model, {smallest} is the smallest, {fastest} the fastest."
-
-
-def gain(result: JsonView) -> str:
-    """Return the gain over the baseline in a sentence; "" without a baseline."""
-    measured = result.get("gain")
-    return "" if measured is None else gain_sentence(measured)
 
 
 def compositions(result: JsonView) -> str:
@@ -169,20 +178,13 @@ def served(result: JsonView) -> str:
     if restriction["cost"] is None:
         return f"{systems} can load the best model of all: nothing is lost.{rest}"
     mark = " *" if any(not row.get("is_served", True) for row in result["leaderboard"]) else ""
-    cost = _change(restriction, "cost")
+    cost = with_ends(restriction, "cost")
     if restriction["distilled"]:
         how = f"Distilled is a copy of {restriction['best']}{mark}, which {systems} cannot load"
         return f"{how}: {cost} {result['metric']} by validation.{rest}"
-    tried = "" if restriction["loss"] is None else f" A copy of it in one model lost {_change(restriction, 'loss')}."
+    tried = "" if restriction["loss"] is None else f" A copy of it in one model lost {with_ends(restriction, 'loss')}."
     loaded = f"{systems} cannot load {restriction['best']}{mark}."
     return f"{loaded} That costs {cost} {result['metric']} by validation.{tried}{rest}"
-
-
-def _change(measured: JsonView, name: str) -> str:
-    low, high = measured[f"{name}_interval"]
-    if measured[name] is None:
-        return "an unknown amount of"
-    return f"{measured[name]:+.4f} ({low:+.4f} to {high:+.4f})"
 
 
 def _trials(result: JsonView) -> str:
@@ -194,26 +196,6 @@ def _trials(result: JsonView) -> str:
     if not others:
         return counted
     return f"{counted} ({result['trials'] - stopped - failed} evaluated in full, {', '.join(others)})"
-
-
-def _outside(result: JsonView) -> str:
-    """Return a remark where the test value is outside of its interval by validation."""
-    limits, test = result["expected_on_test_interval"], result["best"]["test"]
-    if limits is None or None in (test, *limits) or limits[0] <= test <= limits[1]:
-        return ""
-    side = "below" if test < limits[0] else "above"
-    return (
-        f"That is {side} the interval expected by validation ({limits[0]:.3f} to {limits[1]:.3f}): "
-        "the test queries may differ from the others."
-    )
-
-
-def _chosen(result: JsonView) -> str:
-    """Return the solver with its parameters; over folds, how often each was chosen."""
-    if not result.get("folds"):
-        return f"{result['best']['solver']}{_params(result['best']['params'])}"
-    counts = Counter(fold["best"]["solver"] for fold in result["folds"])
-    return ", ".join(f"{solver} on {count}" for solver, count in counts.most_common()) + " folds"
 
 
 def _with_interval(row: JsonView, name: str) -> str:
@@ -233,8 +215,9 @@ def _nearby(path: str) -> str:
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
-def _params(params: JsonView | None) -> str:
-    if not params:
+def _params(result: JsonView) -> str:
+    params = result["best"]["params"]
+    if result.get("folds") or not params:
         return ""
     pairs = (f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in params.items())
     return f" ({', '.join(pairs)})"

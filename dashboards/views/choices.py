@@ -21,10 +21,10 @@ from ranktune.dashboards.analysis.choices import (
     grid,
     levels,
 )
-from ranktune.dashboards.analysis.pooling import no_trials_note
+from ranktune.dashboards.analysis.pooling import no_trials_note, pooled
 from ranktune.dashboards.analysis.solver_trials import MIN_TRIALS_FOR_SURFACE, SolverTrials, solvers_of
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Panel, Table, Trace
+from ranktune.dashboards.figures.panels import Panel, Table, Trace
 from ranktune.dashboards.records.study import StudyData
 
 MAX_GRIDS = 15
@@ -42,7 +42,7 @@ MAX_DENSE_LABEL = 14
 def panels(data: StudyData) -> list[Panel]:
     """Return the panels of each solver of which several combinations of categorical parameters were tried."""
     shown: list[Panel] = []
-    for k, solver in enumerate(solvers_of(data)):
+    for k, solver in enumerate(solvers_of(data, pooled(data))):
         names = choices_of(solver)
         if len(names) < 2 or len(compositions(solver, names)) < 2:
             continue
@@ -58,7 +58,7 @@ def panels(data: StudyData) -> list[Panel]:
     if not shown:
         note = "Of no solver with two or more categorical parameters were two combinations of them tried."
         note = no_trials_note(data) or note
-        return [Panel("effects", "Choices", Table(("Parameter", "Value"), []), None, note)]
+        return [Panel("effects", "Choices", note=note)]
     return shown
 
 
@@ -67,13 +67,13 @@ def _effects(solver: SolverTrials, names: list[str], k: int) -> Panel:
     title = f"What was learnt about each choice of {figures.short(solver.name)}"
     columns = ("Parameter", "Value", "Trials", "Mean of trials", "Effect", "Low", "High", "Verdict")
     known = [(name, level) for name in names for level in levels(solver, name)]
-    rows: list[list[Cell]] = [
-        [name, level.value, level.trials, *figures.numbers([level.mean, level.effect, level.low, level.high]),
+    rows = [
+        [name, level.value, level.trials, level.mean, level.effect, level.low, level.high,
          _verdict(level)]
         for name, level in known
     ]  # fmt: skip
     labels = figures.distinct((f"{name}: {level.value}" for name, level in known), figures.MAX_LABEL)
-    drawn = [(name, label, x) for label, (name, x) in zip(labels, known, strict=True) if x.effect is not None]
+    drawn = [(name, label, x) for label, (name, x) in zip(labels, known, strict=True) if np.isfinite(x.effect)]
     traces = []
     for i, name in enumerate(names):
         by_label = {label: level for factor, label, level in drawn if factor == name}
@@ -111,12 +111,12 @@ def _effect_trace(name: str, levels: Mapping[str, Level], place: int) -> Trace:
     marker["symbol"] = figures.SYMBOLS[place % len(figures.SYMBOLS)]
     trace = figures.scatter(name, effects, levels, marker=marker)
     if not np.isnan(low).any():
-        trace["error_x"] = figures.error_bars(high - effects, effects - low)
+        trace["error_x"] = figures.error_bars(effects, low, high)
     return trace
 
 
 def _verdict(level: Level) -> str:
-    if level.low is None or level.high is None:
+    if np.isnan(level.low):
         return ""
     return "better" if level.low > 0.0 else "worse" if level.high < 0.0 else "not significant"
 
@@ -139,9 +139,9 @@ def _grid(solver: SolverTrials, table: Grid, ends: tuple[float, float], key: str
     rows_of, columns_of = (categories(solver, name) for name in (table.down, table.across))
     title = f"{metric} by {figures.short(table.down)} and {figures.short(table.across)} of {figures.short(solver.name)}"
     columns = (str(table.down), str(table.across), "Trials", "Mean of trials", f"Expected {metric}", "Deviation")
-    rows: list[list[Cell]] = [
+    rows = [
         [a, b, int(table.trials[i, j]),
-         *figures.numbers([table.mean[i, j], table.expected[i, j], table.sd[i, j]])]
+         table.mean[i, j], table.expected[i, j], table.sd[i, j]]
         for i, a in enumerate(rows_of) for j, b in enumerate(columns_of)
     ]  # fmt: skip
     modelled = bool(np.isfinite(table.expected).any())
@@ -150,7 +150,7 @@ def _grid(solver: SolverTrials, table: Grid, ends: tuple[float, float], key: str
     down = figures.distinct(rows_of, MAX_DENSE_LABEL if dense else figures.MAX_LABEL)
     across = figures.distinct(columns_of, figures.MAX_LABEL)
     cells = figures.heat_map(across, down, z, metric)
-    cells |= {"zmin": figures.number(ends[0]), "zmax": figures.number(ends[1]), "zauto": False, "showscale": False}
+    cells |= {"zmin": ends[0], "zmax": ends[1], "zauto": False, "showscale": False}
     cells |= {"xgap": 2, "ygap": 2, "texttemplate": "%{text}", "textfont": {"size": 10 if dense else 11}}
     cells["text"] = [
         ["" if np.isnan(value) else f"{_compact(value)}<br>n={n}" for value, n in zip(*texts, strict=True)]
@@ -188,9 +188,7 @@ def _compact(value: float) -> str:
 def _compositions(solver: SolverTrials, names: list[str], k: int) -> Panel:
     metric = solver.data.metric
     composed = compositions(solver, names)
-    rows: list[list[Cell]] = [
-        [*figures.numbers([row.best, row.mean]), row.trials, *row.values] for row in composed[:MAX_COMPOSITIONS]
-    ]
+    rows = [[row.best, row.mean, row.trials, *row.values] for row in composed[:MAX_COMPOSITIONS]]
     table = Table((f"best {metric}", f"mean {metric}", "Trials", *map(str, names)), rows)
     note = solver.note(
         f"{len(composed)} combinations of these parameters were tried, the best first.",

@@ -8,17 +8,14 @@ from itertools import combinations
 import numpy as np
 
 from ranktune.dashboards.analysis.paired_studies import PairedRows, paired_rows
-from ranktune.dashboards.analysis.tuning_value import best_by_number, best_so_far_figure, mean_of_splits
+from ranktune.dashboards.analysis.tuning_value import best_by_number, best_so_far_figure, changes, mean_of_splits
 from ranktune.dashboards.analysis.verdict import verdict
-from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Panel, Table, joined
 from ranktune.dashboards.figures.plotly import distinct
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.views.overview import leaderboard_figure, leaderboard_table, sentences, setting
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.statistics.comparisons import compare_splits, pairwise
-
-NO_CURVE = np.full(0, np.nan)
 
 
 def panels(*studies: StudyData) -> list[Panel]:
@@ -38,11 +35,9 @@ def panels(*studies: StudyData) -> list[Panel]:
 
 def _in_short(studies: Sequence[StudyData], names: Sequence[str]) -> Panel:
     """Return the conclusions of the studies beside each other."""
-    found = [dict(verdict(study)) for study in studies]
-    rows: list[list[Cell]] = [["state", *(study.state for study in studies)]]
-    rows += [
-        [what, *(each.get(what) for each in found)] for what in dict.fromkeys(what for each in found for what in each)
-    ]
+    found: list[dict[str, str]] = [{"state": study.state, **dict(verdict(study))} for study in studies]
+    asked = dict.fromkeys(what for each in found for what in each)
+    rows = [[what, *(each.get(what) for each in found)] for what in asked]
     return Panel("summary", "In short", Table(("what", *names), rows))
 
 
@@ -51,13 +46,13 @@ def _chosen(paired: PairedRows | str, names: Sequence[str]) -> Panel:
     title = "Chosen models, query by query"
     columns = ("A", "B", "A - B", "low", "high", "p", "A wins", "ties", "B wins")
     if isinstance(paired, str):
-        return Panel("chosen", title, Table(columns, []), None, paired)
+        return Panel("chosen", title, note=paired)
     rows: list[list[Cell]] = []
     generator = np.random.default_rng(0)
     for a, b in combinations(range(len(names)), 2):
         first, second = ([values[paired.chosen[study]] for values in paired.splits] for study in (a, b))
         compared = compare_splits(first, second, generator, weights=paired.weights)
-        numbers = figures.numbers((compared.difference, compared.low, compared.high, compared.p_randomisation))
+        numbers = (compared.difference, compared.low, compared.high, compared.p_randomisation)
         rows.append([names[a], names[b], *numbers, compared.wins, compared.ties, compared.losses])
     note = joined(_queries(paired), "95 % bootstrap interval; p of a paired randomisation test, not corrected.")
     return Panel("chosen", title, Table(columns, rows), None, note)
@@ -68,12 +63,12 @@ def _pairs(paired: PairedRows | str) -> Panel:
     title = "Any two models, query by query"
     columns = ("A", "B", "A - B", "p", "p Holm", "A wins", "ties", "B wins")
     if isinstance(paired, str):
-        return Panel("pairs", title, Table(columns, []), None, paired)
+        return Panel("pairs", title, note=paired)
     pairs = pairwise(paired.splits, np.random.default_rng(0), paired.weights)
     pairs.sort(key=lambda pair: 2.0 if pair.p is None else pair.p)
-    rows: list[list[Cell]] = [
+    rows = [
         [
-            paired.labels[pair.a], paired.labels[pair.b], *figures.numbers((pair.difference, pair.p, pair.p_holm)),
+            paired.labels[pair.a], paired.labels[pair.b], pair.difference, pair.p, pair.p_holm,
             pair.wins, pair.ties, pair.losses,
         ]
         for pair in pairs
@@ -91,7 +86,7 @@ def _queries(paired: PairedRows) -> str:
 
 def _settings(studies: Sequence[StudyData], names: Sequence[str]) -> Panel:
     settings = [study.study.as_dict() for study in studies]
-    rows: list[list[Cell]] = [
+    rows = [
         [name, *(setting(declared.get(name)) for declared in settings)]
         for name in dict.fromkeys(name for declared in settings for name in declared)
         if name != "name" and any(declared.get(name) != settings[0].get(name) for declared in settings)
@@ -107,8 +102,7 @@ def _race(studies: Sequence[StudyData], names: Sequence[str]) -> Panel:
     }
     first = studies[0]
     title = f"Best validation {first.metric} by number of trials"
-    longest = max(len(curve) for curve in curves.values())
-    shown = [k for k in range(longest) if k == longest - 1 or any(_changed(curve, k) for curve in curves.values())]
+    shown = sorted({k for curve in curves.values() for k in changes(curve)})
     rows = [[k + 1, *(_at(curve, k) for curve in curves.values())] for k in shown]
     table = Table(("trials", *curves), rows)
     metrics = dict.fromkeys(study.metric for study in studies)
@@ -119,11 +113,7 @@ def _race(studies: Sequence[StudyData], names: Sequence[str]) -> Panel:
         return Panel("race", title, table, None, "No trial has succeeded yet.")
     same = len({study.study.data for study in studies}) == 1
     note = "" if same else "The studies name different data: their values compare only where the content is equal."
-    return Panel("race", title, table, best_so_far_figure(first, curves, None, NO_CURVE), note)
-
-
-def _changed(curve: Floats, k: int) -> bool:
-    return k < len(curve) and bool(np.isfinite(curve[k])) and (k == 0 or curve[k] != curve[k - 1])
+    return Panel("race", title, table, best_so_far_figure(first, curves), note)
 
 
 def _at(curve: Floats, k: int) -> float | None:
@@ -134,6 +124,6 @@ def _at(curve: Floats, k: int) -> float | None:
 def _leaderboard(key: str, study: StudyData) -> Panel:
     title = f"Leaderboard of {study.name}"
     if study.result is None:
-        return Panel(key, title, Table(("solver",), []), None, "The study is not finished.")
+        return Panel(key, title, note="The study is not finished.")
     table, figure = leaderboard_table(study.result), leaderboard_figure(study.result)
     return Panel(key, title, table, figure, sentences(study.result))

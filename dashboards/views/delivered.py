@@ -31,7 +31,7 @@ def _parameters(result: JsonView) -> Panel:
 def _use(result: JsonView) -> Panel:
     if not result.get("model"):
         note = "The models of the folds are in the folders of the folds, as model.json."
-        return Panel("use", "How to use it", Table(("to", "run"), []), None, note)
+        return Panel("use", "How to use it", note=note)
     path = str(result["model"])
     file = shlex.quote(path)
     rows: list[tuple[str, Cell]] = [
@@ -51,7 +51,7 @@ def _data(data: StudyData) -> list[Panel]:
         return []
     names = list(dict.fromkeys(name for sizes in facts.values() for name in sizes))
     titles = [name.replace("_", " ") for name in names]
-    rows: list[list[Cell]] = [[split, *(sizes.get(name) for name in names)] for split, sizes in facts.items()]
+    rows = [[split, *(sizes.get(name) for name in names)] for split, sizes in facts.items()]
     if len(facts) > 1:
         return [Panel("data", "The data", Table(("fold", *titles), rows), None, DATA_NOTE)]
     only = [(title, value) for title, value in zip(titles, rows[0][1:], strict=True)]

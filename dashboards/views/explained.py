@@ -5,12 +5,13 @@ They are those of the chosen model of each split. The views of weights and of qu
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, joined
+from ranktune.dashboards.figures.panels import Panel, Table, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.selection.evidence import ExplainedQuery, Explanations
@@ -41,24 +42,20 @@ def _importance(data: StudyData, known: Sequence[Explanations]) -> Panel:
     columns = ("Feature", f"Loss of {data.metric}", "Low", "High")
     if not measured:
         note = f"The model uses no feature, or it was not measured at the end of the study: {COMMAND} does."
-        return Panel("importance", title, Table(columns, []), None, note)
-    losses = [{item.feature: item.loss for item in split.importance} for split in measured]
-    names = list(dict.fromkeys(name for split in losses for name in split))
-    ends = {name: [split[name] for split in losses if name in split] for name in names}
-    count = len(losses)  # a model that does not use a feature loses nothing without it
-    mean = np.array([sum(end.mean for end in ends[name]) / count for name in names])
-    below = np.array([np.sqrt(sum((end.mean - end.low) ** 2 for end in ends[name])) / count for name in names])
-    above = np.array([np.sqrt(sum((end.high - end.mean) ** 2 for end in ends[name])) / count for name in names])
-    order = np.argsort(-np.nan_to_num(mean), kind="stable")
-    rows: list[list[Cell]] = [
-        [names[j], *figures.numbers((mean[j], mean[j] - below[j], mean[j] + above[j]))] for j in order
-    ]
-    top = order[:MAX_BARS]
-    labels = figures.distinct((names[j] for j in top), 36)
-    trace = figures.bars("loss", labels, mean[top], horizontal=True, marker={"color": figures.COLOURS[0]})
-    trace["error_x"] = figures.error_bars(above[top], below[top], width=3)
-    shown = figures.bar_figure([trace], f"loss of {data.metric} without the feature", "feature", labels)
-    return Panel("importance", title, Table(columns, rows), shown, _importance_note(measured, len(order)))
+        return Panel("importance", title, note=note)
+    totals: dict[str, Floats] = defaultdict(lambda: np.zeros(3))
+    for item in (item for split in measured for item in split.importance):
+        loss = item.loss
+        totals[item.feature] += (loss.mean, (loss.mean - loss.low) ** 2, (loss.high - loss.mean) ** 2)
+    count = len(measured)  # a model that does not use a feature loses nothing without it
+    mean, below, above = np.array(list(totals.values())).T / count
+    below, above = np.sqrt(below / count), np.sqrt(above / count)
+    names, order = list(totals), np.argsort(-np.nan_to_num(mean), kind="stable")
+    names, mean, low, high = [names[j] for j in order], mean[order], (mean - below)[order], (mean + above)[order]
+    table = Table(columns, list(zip(names, mean, low, high, strict=True)))
+    unit = f"loss of {data.metric} without the feature"
+    shown = figures.ranking(names, mean, unit, "feature", most=MAX_BARS, ends=(low, high))
+    return Panel("importance", title, table, shown, _importance_note(measured, len(order)))
 
 
 def _importance_note(measured: Sequence[Explanations], features: int) -> str:
@@ -81,8 +78,8 @@ def _effects(known: Sequence[Explanations]) -> list[Panel]:
     effects = next((split.effects for split in known if split.effects), ())
     if not effects:
         return []
-    rows: list[list[Cell]] = [
-        [effect.feature, *figures.numbers(point)]
+    rows = [
+        (effect.feature, *point)
         for effect in effects
         for point in zip(effect.values, effect.shares, effect.effects, strict=True)
     ]
@@ -117,33 +114,23 @@ def contributions(query: ExplainedQuery, key: str, title: str) -> Panel:
     ]
     parts: Floats = np.array(query.contributions)
     features = [*figures.distinct(query.features, 30), "all others"]
+    markers = [
+        figures.hatched(figures.COLOURS[k % len(figures.COLOURS)], HATCHES[k % len(HATCHES)])
+        for k in range(len(query.features))
+    ]
     traces = [
-        figures.bars(name, names, parts[:, k], horizontal=True, marker=_marker(k, len(query.features)))
+        figures.bars(name, names, parts[:, k], horizontal=True, marker=marker)
         | {"hovertemplate": f"{name}: %{{x:+.4g}}<extra>%{{y}}</extra>"}
-        for k, name in enumerate(features)
+        for k, (name, marker) in enumerate(zip(features, [*markers, {"color": figures.GREY}], strict=True))
         if np.any(parts[:, k] != 0.0)
     ]
-    rows: list[list[Cell]] = [
-        [query.ranks[k], query.documents[k], figures.number(query.scores[k]), *figures.numbers(parts[k])]
-        for k in range(len(parts))
-    ]
+    rows = [[query.ranks[k], query.documents[k], query.scores[k], *parts[k]] for k in range(len(parts))]
     columns = ("Rank", "Document", "Score", *query.features, "All others")
     note = (
         f"The first documents, and the first of the best grade. Bars add up to the score less {query.mean:.4g}, the "
         f"mean of {query.background} documents of the query: those to the right move a document up, those to the "
         "left down."
     )
-    return Panel(key, title, Table(columns, rows), _stacked(traces, names), note)
-
-
-def _stacked(traces: Sequence[dict[str, object]], names: Sequence[str]) -> Figure | None:
-    if not traces:
-        return None
-    unit = "contribution to the score"
-    return figures.bar_figure(list(traces), unit, "document", names, barmode="relative", margin=_ROOM)
-
-
-def _marker(k: int, count: int) -> dict[str, object]:
-    if k == count:
-        return {"color": figures.GREY}
-    return {"color": figures.COLOURS[k % len(figures.COLOURS)], "pattern": figures.pattern(HATCHES[k % len(HATCHES)])}
+    unit, layout = "contribution to the score", {"barmode": "relative", "margin": _ROOM}
+    shown = figures.bar_figure(traces, unit, "document", names, **layout) if traces else None
+    return Panel(key, title, Table(columns, rows), shown, note)

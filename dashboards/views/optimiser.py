@@ -10,13 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from ranktune.dashboards.analysis import early_stopped
-from ranktune.dashboards.analysis.beliefs import observations
+from ranktune.dashboards.analysis.beliefs import along, observations
 from ranktune.dashboards.analysis.pooling import no_trials_note
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Panel, Table, Trace, joined
+from ranktune.dashboards.figures.panels import Panel, Table, joined
 from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial, best_of
-from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp.proposal import EI, MIXED, THOMPSON
 from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Belief, Slice, fit_belief
 
@@ -51,18 +50,18 @@ def _allocation(data: StudyData, split: SplitData, k: int, group: str) -> Panel:
     solvers = [name for name in data.all_solvers if any(trial.solver == name for trial in trials)]
     if not trials:
         note = no_trials_note(data) or "No trial of this split has finished yet."
-        return Panel(f"allocation-{k}", title, Table(("Trials",), []), None, note, group)
+        return Panel(f"allocation-{k}", title, note=note, group=group)
     size = -(-len(trials) // MAX_BLOCKS)
     blocks = [trials[begin : begin + size] for begin in range(0, len(trials), size)]
     ends = [(block[0].number, block[-1].number) for block in blocks]
     names = [f"{first}" if first == last else f"{first} to {last}" for first, last in ends]
     counts = [[sum(trial.solver == solver for trial in block) for solver in solvers] for block in blocks]
-    rows: list[list[Cell]] = [[name, *block] for name, block in zip(names, counts, strict=True)]
+    rows = [[name, *block] for name, block in zip(names, counts, strict=True)]
     styles, shapes = figures.solver_styles(data.all_solvers), ("", "/", "x", "-", "|", "+", ".", "\\")
     traces = [
         figures.bars(
             solver, names, [block[j] for block in counts],
-            marker={"color": styles[solver]["color"], "pattern": figures.pattern(shapes[j % len(shapes)])},
+            marker=figures.hatched(styles[solver]["color"], shapes[j % len(shapes)]),
         )
         for j, solver in enumerate(solvers)
     ]  # fmt: skip
@@ -73,10 +72,9 @@ def _allocation(data: StudyData, split: SplitData, k: int, group: str) -> Panel:
 
 def _surrogate(data: StudyData, split: SplitData, k: int, group: str, most: int) -> list[Panel]:
     title = f"Surrogate model of {data.metric} around the best trial"
-    nothing = Table(("Parameter", data.metric), [])
     if data.study.sampler not in WITH_SURROGATE:
         note = f"The sampler '{data.study.sampler}' has no surrogate model in the record."
-        return [Panel(f"belief-{k}", title, nothing, None, note, group)]
+        return [Panel(f"belief-{k}", title, note=note, group=group)]
     space = data.study.union_space()
     known = [trial for trial in split.trials if trial.solver in data.solvers]
     valued = sum(trial.value is not None for trial in known)
@@ -85,7 +83,7 @@ def _surrogate(data: StudyData, split: SplitData, k: int, group: str, most: int)
     best = best_of(known)
     if surrogate is None or best is None:
         note = no_trials_note(data) or f"{valued} trials have a value: too few for a surrogate model."
-        return [Panel(f"belief-{k}", title, nothing, None, note, group)]
+        return [Panel(f"belief-{k}", title, note=note, group=group)]
     what = "trials" if len(observed) == len(known) else "observations"
     chosen = surrogate.chosen
     subset = f"The model is fitted to {len(chosen)} of {len(observed)} {what}." if len(observed) > most else ""
@@ -100,22 +98,15 @@ def _surrogate(data: StudyData, split: SplitData, k: int, group: str, most: int)
 def _slice(data: StudyData, best: Trial, belief: Slice, key: str, group: str, subset: str) -> Panel:
     """Return mean, band and sampled functions along one parameter of the best trial's solver."""
     metric, name = data.metric, belief.name.removeprefix(f"{best.solver}.")
-    low, high = belief.mean - 1.96 * belief.sd, belief.mean + 1.96 * belief.sd
-    values: list[Cell] = [figures.number(value) if belief.is_number else value for value in belief.values]
-    rows: list[list[Cell]] = [
-        [value, *figures.numbers(row)]
-        for value, row in zip(values, np.column_stack([belief.mean, low, high, belief.draws.T]), strict=True)
-    ]
     columns = (name, "Mean", "Low", "High", *(f"Draw {k + 1}" for k in range(len(belief.draws))))
     colour = figures.solver_styles(data.all_solvers)[best.solver]["color"]
-    here = best.params[name]
-    if belief.is_number:
-        traces = _line_traces(belief, low, high, colour)
-        ends = min(belief.values), max(belief.values)
-        x_axis = figures.log_axis(figures.short(name), *ends) if belief.log else figures.axis(name)
-    else:
-        traces, here = _choice_traces(belief, colour), figures.plain(here)
-        x_axis = figures.axis(name, categories=traces[0]["x"], range=[-0.5, len(belief.values) - 0.5])
+    here, x, x_axis = best.params[name], list(belief.values), figures.axis(name)
+    if not belief.is_number:
+        here, x = figures.plain(here), list(map(figures.plain, x))
+        x_axis = figures.axis(name, categories=x, range=[-0.5, len(x) - 0.5])
+    elif belief.log:
+        x_axis = figures.log_axis(figures.short(name), min(x), max(x))
+    rows, traces = along(belief, x, colour)
     traces.append(figures.star("best trial", here, best.value))
     shown = figures.figure(traces, x_axis, figures.axis(f"{metric} (validation)"))
     title = f"Surrogate model of {metric} along {figures.short(name)} of {figures.short(best.solver)}"
@@ -128,39 +119,15 @@ def _slice(data: StudyData, best: Trial, belief: Slice, key: str, group: str, su
     return Panel(key, title, Table(columns, rows), shown, note, group)
 
 
-def _line_traces(belief: Slice, low: Floats, high: Floats, colour: str) -> list[Trace]:
-    """Return the band, the sampled functions and the mean along a numerical parameter."""
-    colours, dashes = figures.COLOURS[4:] + figures.COLOURS[:4], ("dot", "dash", "dashdot", "longdash")
-    drawn = [
-        figures.scatter(f"draw {k + 1}", belief.values, draw, mode="lines", line={"width": 1, "color": c, "dash": d})
-        for k, (draw, c, d) in enumerate(zip(belief.draws, colours, dashes, strict=False))
-    ]
-    mean = figures.scatter("mean", belief.values, belief.mean, mode="lines", line={"color": colour, "width": 3})
-    return [figures.band("95 % band", belief.values, low, high, colour), *drawn, mean]
-
-
-def _choice_traces(belief: Slice, colour: str) -> list[Trace]:
-    """Return the mean with its interval, and the sampled functions, at each choice."""
-    x = [figures.plain(value) for value in belief.values]
-    marker, small = {"color": colour, "size": 11}, {"symbol": "line-ew-open", "size": 12, "color": figures.GREY}
-    mean = figures.scatter("mean, 95 % bar", x, belief.mean, marker=marker, error=1.96 * belief.sd)
-    drawn = [
-        figures.scatter(f"draw {k + 1}", x, draw, marker=small, showlegend=False) for k, draw in enumerate(belief.draws)
-    ]
-    return [mean, *drawn]
-
-
 def _scales(data: StudyData, surrogate: Belief, k: int, group: str) -> Panel:
     """Return the length scale of the surrogate model along each parameter."""
     theta = surrogate.posterior.hyperparameters
     names = [list(surrogate.space.distributions)[j] for j in surrogate.encoding.varying]
     inverse = np.sqrt(theta.weights)
     order = np.argsort(-inverse, kind="stable")
-    rows: list[list[Cell]] = [[names[j], figures.number(inverse[j]), figures.number(1.0 / inverse[j])] for j in order]
-    top = order[:40]
-    labels = figures.distinct((names[j] for j in top), 36)
-    trace = figures.bars("scales", labels, inverse[top], horizontal=True, marker={"color": figures.COLOURS[0]})
-    shown = figures.bar_figure([trace], "length scales in the range of the parameter", "parameter", labels)
+    names, inverse = [names[j] for j in order], inverse[order]
+    rows = list(zip(names, inverse, 1.0 / inverse, strict=True))
+    shown = figures.ranking(names, inverse, "length scales in the range of the parameter", "parameter", most=40)
     note = (
         "The metric changes little within one length scale. Before any trial there is about 1 in the range of each "
         "parameter. The prior standard deviation over the search space is "
@@ -180,9 +147,9 @@ def _noise(
         for trial, e, s in zip(trials, *surrogate.left_out(), strict=True)
         if trial is not None and trial.value is not None
     ]
-    rows: list[list[Cell]] = [
+    rows = [
         [
-            trial.number, trial.solver, *figures.numbers((value, e, s, value - e, trial.error_of_mean)),
+            trial.number, trial.solver, value, e, s, value - e, trial.error_of_mean,
             trial.stopped or None,
         ]
         for trial, value, e, s in kept

@@ -6,17 +6,25 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ranktune.dashboards.analysis import tuning_value
-from ranktune.dashboards.analysis.verdict import chosen_name, interval, verdict
+from ranktune.dashboards.analysis.verdict import interval, verdict
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace, joined
-from ranktune.dashboards.records.choice import chosen_because, clicks_and_judgments, feature_alone
+from ranktune.dashboards.records.choice import (
+    chosen_because,
+    chosen_name,
+    clicks_and_judgments,
+    feature_alone,
+    gain,
+    rivals,
+)
+from ranktune.dashboards.records.frames import leaderboard_columns
 from ranktune.dashboards.records.study import StudyData, duration
 from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.terminal.leaderboard import marks
 from ranktune.dashboards.views import delivered
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import listed
-from ranktune.tuner.selection.results import ALIKE, BASELINE, WORSE, gain_sentence
+from ranktune.tuner.selection.results import ALIKE, WORSE
 from ranktune.tuner.study.declaration import Study
 
 
@@ -110,22 +118,17 @@ def sentences(result: JsonView) -> str:
             f", and {result['estimate']:.4f} {interval(result.get('estimate_interval'))} by validation, "
             "corrected for selection"
         )
+    better = gain(result)
+    if better and result["gain"]["difference"] is not None:
+        better = f"The chosen model is {better}"
     text = (
         f"{chosen_name(result)} was chosen by validation among {result['trials']} trials; {values}. {_rivals(result)}"
     )
-    return joined(_gain(result), text, chosen_because(result), feature_alone(result), clicks_and_judgments(result))
-
-
-def _gain(result: JsonView) -> str:
-    gain = result.get("gain")
-    if gain is None:
-        return ""
-    text = gain_sentence(gain)
-    return text if gain["difference"] is None else f"The chosen model is {text}"
+    return joined(better, text, chosen_because(result), feature_alone(result), clicks_and_judgments(result))
 
 
 def _rivals(result: JsonView) -> str:
-    others = [row for row in result["leaderboard"][1:] if row["solver"] != BASELINE]
+    others = rivals(result)
     if not others:
         return "There was no other model."
     p_name = "p_holm" if any(row.get("p_holm") is not None for row in others) else "p_value"
@@ -150,39 +153,30 @@ def _unfinished(data: StudyData) -> str:
     )
 
 
-_COLUMNS = (
-    ("model", "solver"), ("kind", "kind"), ("validation", "vali"), ("validation low", "vali_interval"),
-    ("validation high", "vali_interval"), ("fresh folds", "again"), ("test", "test"), ("test low", "test_interval"),
-    ("test high", "test_interval"), ("beside", "beside"), ("beside low", "beside_interval"),
-    ("beside high", "beside_interval"), ("difference", "difference"),
-    ("difference low", "difference_interval"), ("difference high", "difference_interval"), ("p", "p_value"),
-    ("p Holm", "p_holm"), ("verdict", "verdict"), ("weights", "nonzeros"), ("cost", "cost"), ("bytes", "bytes"),
-    ("us a document", "microseconds"), ("fit seconds", "seconds"), ("trials", "trials"),
-)  # fmt: skip
+TITLES = {
+    "solver": "model", "kind": "kind", "vali": "validation", "again": "fresh folds", "test": "test",
+    "beside": "beside", "difference": "difference", "p_value": "p", "p_holm": "p Holm", "verdict": "verdict",
+    "nonzeros": "weights", "cost": "cost", "bytes": "bytes", "microseconds": "us a document",
+    "seconds": "fit seconds", "trials": "trials",
+}  # fmt: skip
+"""Of the columns of the leaderboard; that of the metric beside the choice has its name."""
 
 
 def leaderboard_table(result: JsonView) -> Table:
     """Return every row of the leaderboard; columns without a value are left out."""
-    rows = [[_cell(row, title, name) for title, name in _COLUMNS] for row in result["leaderboard"]]
-    for row, line in zip(rows, result["leaderboard"], strict=True):
-        row[0] = f"{line['solver']}{marks(line)}"
-    names = _names(result)
-    kept = [k for k in range(len(_COLUMNS)) if any(row[k] is not None for row in rows)]
-    return Table(tuple(names[k] for k in kept), [[row[k] for k in kept] for row in rows])
-
-
-def _names(result: JsonView) -> list[str]:
-    """Return the titles of the columns, of which some say which metric of clicks or judgments is beside the choice."""
-    metric = (result.get("clicks") or {}).get("metric", "")
-    return [title.replace("beside", metric) if metric else title for title, _ in _COLUMNS]
-
-
-def _cell(row: JsonView, title: str, name: str) -> Cell:
-    value = row.get(name)
-    if name.endswith("_interval"):
-        value = None if value is None else value[0 if title.endswith("low") else 1]
-    shown: Cell = "not significantly different" if value == ALIKE else value
-    return shown
+    rows, columns = result["leaderboard"], leaderboard_columns(result)
+    columns["solver"] = [f"{row['solver']}{marks(row)}" for row in rows]
+    columns["verdict"] = [
+        "not significantly different" if row.get("verdict") == ALIKE else row.get("verdict") for row in rows
+    ]
+    titles = TITLES | {"beside": (result.get("clicks") or {}).get("metric") or "beside"}
+    shown = {
+        f"{title}{end.replace('_', ' ')}": columns[name + end]
+        for name, title in titles.items()
+        for end in ("", "_low", "_high")
+        if any(value is not None for value in columns.get(name + end, []))
+    }
+    return Table(tuple(shown), list(zip(*shown.values(), strict=True)))
 
 
 def _leaderboard(data: StudyData) -> Panel:
@@ -213,7 +207,7 @@ def leaderboard_figure(result: JsonView) -> Figure:
         {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": value, "x1": value, "layer": "below",
          "line": {"color": colour, "dash": "dot", "width": 1}}
         for name, colour in (("vali", figures.GREY), ("test", figures.COLOURS[0]))
-        if (value := figures.number(rows[0].get(name))) is not None
+        if (value := rows[0].get(name)) is not None
     ]  # fmt: skip
     names = [figures.plain(row["solver"], 28) + marks(row) for row in rows]
     y_axis = figures.axis("model", tickvals=list(range(len(rows))), ticktext=names, zeroline=False)
@@ -232,14 +226,12 @@ def _points(rows: Sequence[JsonView], name: str, label: str, offset: float, colo
     if not known:
         return []
     values = [float(rows[k][name]) for k in known]
-    limits = [rows[k].get(f"{name}_interval") or [rows[k][name]] * 2 for k in known]
+    limits = zip(*(rows[k].get(f"{name}_interval") or [rows[k][name]] * 2 for k in known), strict=True)
     symbols = [f"{symbol}-open" if rows[k].get("verdict") == WORSE else symbol for k in known]
-    above = [high - value for value, (_, high) in zip(values, limits, strict=True)]
-    below = [value - low for value, (low, _) in zip(values, limits, strict=True)]
     trace = figures.scatter(
         label, values, [k + offset for k in known], marker={"color": colour, "size": 10, "symbol": symbols},
         text=[figures.plain(rows[k]["solver"]) for k in known],
-        error_x=figures.error_bars(above, below, width=4, color=colour),
+        error_x=figures.error_bars(values, *limits, width=4, color=colour),
     )  # fmt: skip
     return [trace | {"hovertemplate": "%{text}<br>" + label + " %{x:.4f}<extra></extra>"}]
 
@@ -264,7 +256,7 @@ def _folds(result: JsonView) -> Panel:
 
 
 def _failures(data: StudyData) -> Panel:
-    rows: list[list[Cell]] = [[t.split, t.number, t.solver, t.error] for t in data.trials if t.error]
+    rows = [[t.split, t.number, t.solver, t.error] for t in data.trials if t.error]
     if data.result is not None:
         refits = (f for f in data.result["failures"] if f.get("number") is None)
         rows += [[f.get("split", ""), None, f["solver"], f["error"]] for f in refits]

@@ -7,13 +7,15 @@ solver.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ranktune.dashboards.analysis import early_stopped
+from ranktune.dashboards.analysis.beliefs import along
 from ranktune.dashboards.analysis.curves import curves
-from ranktune.dashboards.analysis.pooling import no_trials_note, pooled_note
+from ranktune.dashboards.analysis.pooling import no_trials_note, pooled, pooled_note
 from ranktune.dashboards.analysis.solver_trials import (
     MAX_OBSERVATIONS,
     MIN_TRIALS_ACTIVE,
@@ -23,7 +25,7 @@ from ranktune.dashboards.analysis.solver_trials import (
     solvers_of,
 )
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Panel, Table, Trace, joined
+from ranktune.dashboards.figures.panels import Panel, Table, Trace, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial, best_of
 from ranktune.solvers.core.arrays import Floats
@@ -39,7 +41,7 @@ SIDE = 25
 MIN_TRIALS_FOR_SLICES = 3
 """Trials of a solver below which a figure of each parameter would show a point or two."""
 MAX_BARS = 20
-"""Parameters of the whole search space that are drawn; the table has all."""
+"""Parameters that are drawn; the table has all."""
 FOREST_NOTE = (
     "Permutation importance of a forest of randomised trees: the increase of its error on held-out trials when a "
     "parameter takes its values from other trials, and with it the parameters that depend on it. Interactions count "
@@ -53,7 +55,7 @@ def panels(data: StudyData) -> list[Panel]:
 
     Those are: importance, curves, the two most important parameters, each parameter.
     """
-    solvers = solvers_of(data)
+    solvers = solvers_of(data, pooled(data))
     slices = sum(len(each.distributions) for each in solvers if len(each.valued) >= MIN_TRIALS_FOR_SLICES)
     most = int(np.clip(MAX_POINTS // max(slices, 1), 150, figures.MAX_POINTS))
     shown = [_importance_of_study(data)] if len(data.solvers) > 1 else []
@@ -71,63 +73,59 @@ def panels(data: StudyData) -> list[Panel]:
 
 def _importance_of_study(data: StudyData) -> Panel:
     """Return the importance of the choice of solver and of every parameter, from the trials of all solvers."""
-    title = "Importance of the solver and of each parameter in the whole search space"
-    columns = ("Parameter", "Trials", "Share of variance", "Low", "High")
-    measured = importance_of_study(data)
-    if measured is None:
-        n = sum(trial.value is not None for trial in data.trials)
-        few = f"{n} trials have a value: too few, {forests.MIN_TRIALS} are needed."
-        equal = "All trials have the same value."
-        note = no_trials_note(data) or (few if n < forests.MIN_TRIALS else left_out(data) or equal)
-        return Panel("importance", title, Table(columns, []), None, note)
-    active, shares = measured
-    names = list(active)
-    order = np.argsort(-shares.mean, kind="stable")
-    mean, low, high = shares.mean[order], shares.low[order], shares.high[order]
-    rows: list[list[Cell]] = [
-        [names[j], active[names[j]], *figures.numbers(numbers)]
-        for j, numbers in zip(order, np.column_stack([mean, low, high]), strict=True)
-    ]
-    most = min(MAX_BARS, len(order))
-    labels = figures.distinct((names[j] for j in order[:most]), figures.MAX_LABEL)
-    trace = figures.bars(
-        "share", labels, mean[:most], horizontal=True, marker={"color": figures.COLOURS[0]},
-        error_x=figures.error_bars((high - mean)[:most], (mean - low)[:most]),
-    )  # fmt: skip
-    shown = figures.bar_figure([trace], "share of variance", "parameter", labels)
-    note = joined(
-        f"{FOREST_NOTE} The choice of the solver counts with all parameters that depend on it.",
-        f"{shares.n} trials, {forests.RESAMPLES} resamples; intervals hold the middle 90 %.",
-        f"Parameters of fewer than {MIN_TRIALS_ACTIVE} trials are left out.",
-        f"The first {most} of {len(order)} are drawn." if most < len(order) else "",
+    n = sum(trial.value is not None for trial in data.trials)
+    few = f"{n} trials have a value: too few, {forests.MIN_TRIALS} are needed."
+    equal = "All trials have the same value."
+    return _drawn_importance(
+        Panel("importance", "Importance of the solver and of each parameter in the whole search space"),
+        *importance_of_study(data),
+        no_trials_note(data) or (few if n < forests.MIN_TRIALS else left_out(data) or equal),
+        "The choice of the solver counts with all parameters that depend on it. Parameters of fewer than "
+        f"{MIN_TRIALS_ACTIVE} trials are left out.",
         pooled_note(data),
     )
-    return Panel("importance", title, Table(columns, rows), shown, note)
 
 
 def _importance(solver: SolverTrials, k: int) -> Panel:
-    key, title = f"importance-{k}", f"Importance of the parameters of {figures.short(solver.name)}"
-    columns = ("Parameter", "Share of variance", "Low", "High")
-    measured = solver.importance
-    if measured is None:
-        return Panel(key, title, Table(columns, []), None, _why_no_importance(solver), solver.name)
-    order = [list(solver.distributions).index(name) for name in solver.ranked]
-    mean, low, high = measured.mean[order], measured.low[order], measured.high[order]
-    rows: list[list[Cell]] = [
-        [name, *figures.numbers(numbers)]
-        for name, numbers in zip(solver.ranked, np.column_stack([mean, low, high]), strict=True)
-    ]
-    names = figures.distinct(solver.ranked, figures.MAX_LABEL)
-    trace = figures.bars(
-        "share", names, mean, horizontal=True, marker={"color": solver.marker["color"]},
-        error_x=figures.error_bars(high - mean, mean - low),
-    )  # fmt: skip
-    shown = figures.bar_figure([trace], "share of variance", "parameter", names)
-    note = solver.note(
-        FOREST_NOTE,
-        f"{measured.n} of {len(solver.valued)} trials, {forests.RESAMPLES} resamples; intervals hold the middle 90 %.",
+    title = f"Importance of the parameters of {figures.short(solver.name)}"
+    return _drawn_importance(
+        Panel(f"importance-{k}", title, group=solver.name),
+        {name: sum(name in trial.params for trial in solver.valued) for name in solver.distributions},
+        solver.importance,
+        _why_no_importance(solver),
+        pooled_note(solver.data),
+        colour=solver.marker["color"],
     )
-    return Panel(key, title, Table(columns, rows), shown, note, solver.name)
+
+
+def _drawn_importance(
+    panel: Panel,
+    active: Mapping[str, int],
+    measured: forests.Importance | None,
+    absent: str,
+    *notes: str,
+    colour: str = figures.COLOURS[0],
+) -> Panel:
+    """Return a panel with the importance of parameters, which were active in so many trials, or why it is absent."""
+    if measured is None:
+        return replace(panel, note=absent)
+    names, order = list(active), np.argsort(-measured.mean, kind="stable")
+    mean, low, high = measured.mean[order], measured.low[order], measured.high[order]
+    names = [names[j] for j in order]
+    table = Table(
+        ("Parameter", "Trials", "Share of variance", "Low", "High"),
+        [[name, active[name], *row] for name, *row in zip(names, mean, low, high, strict=True)],
+    )
+    shown = figures.ranking(
+        names, mean, "share of variance", "parameter", most=MAX_BARS, colour=colour, ends=(low, high)
+    )
+    note = joined(
+        FOREST_NOTE,
+        f"{measured.n} trials, {forests.RESAMPLES} resamples; intervals hold the middle 90 %.",
+        f"The first {MAX_BARS} of {len(names)} are drawn." if len(names) > MAX_BARS else "",
+        *notes,
+    )
+    return replace(panel, table=table, figure=shown, note=note)
 
 
 def _why_no_importance(solver: SolverTrials) -> str:
@@ -159,10 +157,7 @@ def _slice(solver: SolverTrials, name: str, key: str, most: int) -> Panel:
     active = [trial for trial in solver.valued if name in trial.params]
     kept = [active[i] for i in figures.thinned([trial.value for trial in active], most)]
     metric = solver.data.metric
-    rows: list[list[Cell]] = [
-        [trial.number, trial.split, trial.params[name], figures.number(trial.value), trial.stopped or None]
-        for trial in kept
-    ]
+    rows = [[trial.number, trial.split, trial.params[name], trial.value, trial.stopped or None] for trial in kept]
     title = f"{metric} against {figures.short(name)} of {figures.short(solver.name)}"
     table = Table(("Trial", "Split", str(name), metric, "Stopped after"), rows)
     if not kept:
@@ -183,18 +178,17 @@ def _slice(solver: SolverTrials, name: str, key: str, most: int) -> Panel:
 def _slice_traces(solver: SolverTrials, name: str, kept: Sequence[Trial]) -> list[Trace]:
     marker = {**solver.marker, "size": 7, "opacity": 0.7}
     x = [solver.coordinate(name, trial.params[name]) for trial in kept]
-    trace = figures.scatter(solver.name, x, [trial.value for trial in kept], marker=marker, text=_labels(kept))
-    stopped = [bool(trial.stopped) for trial in kept]
-    traces = []
+    y = [trial.value for trial in kept]
+    traces = early_stopped.points(solver.name, kept, x, y, _labels(kept), marker)
     if solver.is_choice(name):  # many trials at one place: beside each other, with one box around their middle half
         line = {"width": 1, "color": solver.marker["color"]}
-        trace |= {"type": "box", "boxpoints": "all", "jitter": 0.6, "pointpos": 0, "hoveron": "points"}
-        trace |= {"fillcolor": "rgba(0,0,0,0)", "line": line}
-        del trace["mode"]
-        if any(stopped):
-            traces = [trace | {"boxpoints": False, "showlegend": False, "hoverinfo": "skip"}]
-            trace |= {"line": {"width": 0}}
-    traces += early_stopped.with_open_markers(trace, stopped)
+        box: Trace = {"type": "box", "pointpos": 0, "fillcolor": "rgba(0,0,0,0)", "line": line}
+        points = box | {"boxpoints": "all", "jitter": 0.6, "hoveron": "points"}
+        points |= {"line": {"width": 0}} if len(traces) > 1 else {}
+        traces = [{key: value for key, value in trace.items() if key != "mode"} | points for trace in traces]
+        if len(traces) > 1:
+            whole = box | {"name": solver.name, "x": x, "y": y, "legendgroup": solver.name}
+            traces.insert(0, whole | {"boxpoints": False, "showlegend": False, "hoverinfo": "skip"})
     best = best_of(kept)
     if best is not None:
         traces.append(
@@ -215,21 +209,9 @@ def _dependence(solver: SolverTrials, surrogate: Belief, name: str, key: str) ->
     uniform = np.random.default_rng(solver.data.study.seed).random((BACKGROUND, len(surrogate.encoding.axes)))
     curve = surrogate.dependence(f"{solver.name}.{name}", surrogate.encoding.from_unit(uniform))
     if not np.any(curve.sd):
-        return Panel(
-            f"dependence-{key}", title, Table(columns, []), None, "The parameter is never active.", solver.name
-        )
-    low, high = curve.mean - 1.96 * curve.sd, curve.mean + 1.96 * curve.sd
-    rows: list[list[Cell]] = [
-        [solver.cell(name, value), *figures.numbers(row)]
-        for value, row in zip(curve.values, np.column_stack([curve.mean, low, high]), strict=True)
-    ]
+        return Panel(f"dependence-{key}", title, note="The parameter is never active.", group=solver.name)
     x = [solver.coordinate(name, value) for value in curve.values]
-    colour = solver.marker["color"]
-    if solver.is_choice(name):
-        traces = [figures.scatter("mean", x, curve.mean, marker={"color": colour, "size": 10}, error=1.96 * curve.sd)]
-    else:
-        line = figures.scatter("mean", x, curve.mean, mode="lines", line={"color": colour, "width": 2})
-        traces = [figures.band("95 % band", x, low, high, colour), line]
+    rows, traces = along(curve, x, solver.marker["color"])
     shown = figures.figure(traces, solver.axis(name), figures.axis(f"{metric} (validation)"))
     note = solver.note(
         f"The prediction of the surrogate model, averaged over {BACKGROUND} configurations from the whole search "
@@ -251,17 +233,14 @@ def _contour(solver: SolverTrials, k: int, most: int) -> Panel:
     metric = solver.data.metric
     both = [trial for trial in solver.valued if across in trial.params and up in trial.params]
     kept = [both[i] for i in figures.thinned([trial.value for trial in both], most)]
-    rows: list[list[Cell]] = [
-        [trial.number, trial.split, trial.params[across], trial.params[up], figures.number(trial.value)]
-        for trial in kept
-    ]
+    rows = [[trial.number, trial.split, trial.params[across], trial.params[up], trial.value] for trial in kept]
     title = f"{metric} over {figures.short(across)} and {figures.short(up)} of {figures.short(solver.name)}"
     if solver.importance is not None:
         title += ", the two most important parameters"
     table = Table(("Trial", "Split", across, up, metric), rows)
     if not kept:
         return Panel(f"contour-{k}", title, table, None, "No trial had both parameters active.", solver.name)
-    values = figures.numbers(trial.value for trial in kept)
+    values = [trial.value for trial in kept]
     x, y = ([solver.coordinate(name, trial.params[name]) for trial in kept] for name in (across, up))
     symbols = ["x" if trial.stopped else "circle" for trial in kept]
     marker = {"size": 9, "color": values, "coloraxis": "coloraxis", "symbol": symbols}

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ranktune.dashboards.analysis import early_stopped
-from ranktune.dashboards.analysis.tuning_value import best_so_far
+from ranktune.dashboards.analysis.tuning_value import best_so_far, changes
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace, joined
 from ranktune.dashboards.records.study import SplitData, StudyData, duration
 from ranktune.dashboards.records.trial import Trial, counts
-from ranktune.solvers.core.arrays import Floats
 
 RECENT_TRIALS = 50
 """Trials from which the time left is estimated."""
@@ -41,17 +40,17 @@ def _time_left(data: StudyData) -> Panel:
     left = data.total - len(trials)
     rows: list[tuple[str, Cell]] = [
         ("finished", len(trials)),
-        ("trials to run", data.total if data.ends_by_count else None),
+        ("trials to run", data.total if data.study.ends_by_count else None),
         ("evaluated in full", counted.complete),
         ("stopped early, significantly worse", counted.stopped),
         ("failed", counted.failed),
         ("restarted", sum(t.restarts for t in trials)),
-        ("processor seconds of fits", round(counted.spent, 3)),
+        ("processor seconds of fits", counted.spent),
     ]
     if counted.stopped:
-        rows.append(("processor seconds saved by early stopping, about", round(counted.saved, 3)))
+        rows.append(("processor seconds saved by early stopping, about", counted.saved))
     if pace is not None:
-        rows.append(("seconds between recent trials", round(pace, 3)))
+        rows.append(("seconds between recent trials", pace))
     note = "No trial has finished yet."
     if data.state == "finished":
         note = "The study is finished."
@@ -65,7 +64,7 @@ def _time_left(data: StudyData) -> Panel:
     elif left <= 0:
         note = "All trials have finished; models are being selected."
     elif pace is not None:
-        rows.append(("seconds left", round(pace * left, 1)))
+        rows.append(("seconds left", pace * left))
         note = f"{left} trials are left: about {duration(pace * left)} at the pace of recent trials."
     elif trials:
         note = f"{left} trials are left; their time is estimated when two have finished."
@@ -91,8 +90,8 @@ def seconds_a_trial(trials: Sequence[Trial]) -> float | None:
 def _history(data: StudyData, split: SplitData) -> Panel:
     title = _titled(f"Validation {data.metric} of every trial, and the best so far", split)
     trials, best = split.trials, best_so_far(split.trials)
-    steps = _steps(best)
-    kept = figures.evenly(len(trials), steps, 500)
+    steps = changes(best)
+    kept = sorted({*figures.thinned([t.value for t in trials], 500).tolist(), *steps})
     rows = [
         [t.number, t.solver, t.value, t.error_of_mean, t.stopped or None, float(top) if np.isfinite(top) else None]
         for t, top in ((trials[k], best[k]) for k in kept)
@@ -119,15 +118,6 @@ def _history(data: StudyData, split: SplitData) -> Panel:
     return Panel(_key("history", data, split), title, Table(columns, rows), figure, note, split.name)
 
 
-def _steps(best: Floats) -> list[int]:
-    """Return the places where the best so far changes, its first value, and the last place."""
-    known = np.flatnonzero(np.isfinite(best))
-    if len(known) == 0:
-        return []
-    changed = known[1:][best[known[1:]] != best[known[1:] - 1]]
-    return sorted({int(known[0]), *map(int, changed), int(known[-1])})
-
-
 def _spent(data: StudyData, split: SplitData) -> Panel:
     title = _titled("Processor time of fits by solver", split)
     trials = split.trials
@@ -136,8 +126,8 @@ def _spent(data: StudyData, split: SplitData) -> Panel:
     rows: list[list[Cell]] = []
     for name, ended in sorted(by_solver.items(), key=lambda item: (-sum(t.seconds for t in item[1]), item[0])):
         n, median = counts(ended), float(np.median([t.seconds for t in ended]))
-        seconds, saved = round(n.spent, 4), round(n.saved, 4)
-        rows.append([name, len(ended), seconds, round(median, 4), round(n.spent / total, 4), n.stopped, saved])
+        seconds, saved = n.spent, n.saved
+        rows.append([name, len(ended), seconds, median, n.spent / total, n.stopped, saved])
     columns = ("solver", "trials", "seconds", "median seconds", "share", "stopped early", "seconds saved, about")
     figure = _spent_figure(data, trials) if trials else None
     note = "" if trials else "No trial has finished yet."
@@ -147,7 +137,7 @@ def _spent(data: StudyData, split: SplitData) -> Panel:
 def _spent_figure(data: StudyData, trials: Sequence[Trial]) -> Figure:
     """Return the cumulative processor seconds of each solver over the trials, stacked."""
     styles = figures.solver_styles(data.all_solvers)
-    kept = figures.evenly(len(trials), most=400)
+    kept = figures.thinned(range(len(trials)), 400)
     numbers = [trials[k].number for k in kept]
     traces = []
     for solver in sorted({t.solver for t in trials}):
@@ -167,14 +157,14 @@ def _workers(data: StudyData, split: SplitData) -> Panel:
     key = _key("workers", data, split)
     if not timed:
         why = "The record does not have the times of its trials." if split.trials else "No trial has finished yet."
-        return Panel(key, title, Table(columns, []), None, why, split.name)
+        return Panel(key, title, note=why, group=split.name)
     zero = min(t.begun or 0.0 for t in timed)
     rows: list[list[Cell]] = []
     for worker in _by_start(timed):
         ended = [t for t in timed if t.worker == worker]
         restarted, failed = sum(t.restarts for t in ended), sum(t.value is None for t in ended)
-        span = [round((ended[0].begun or zero) - zero, 3), round(max(t.ended or zero for t in ended) - zero, 3)]
-        busy, stopped = round(sum(map(_seconds, ended)), 3), sum(bool(t.stopped) for t in ended)
+        span = [(ended[0].begun or zero) - zero, max(t.ended or zero for t in ended) - zero]
+        busy, stopped = sum(map(_seconds, ended)), sum(bool(t.stopped) for t in ended)
         rows.append([worker or "unknown", len(ended), failed, restarted, stopped, busy, *span])
     note = "A cross marks a trial that failed, a triangle one that was restarted because its worker was lost."
     if any(t.stopped for t in timed):
@@ -197,19 +187,16 @@ def _workers_figure(data: StudyData, timed: Sequence[Trial], zero: float) -> Fig
     busiest = sorted(workers, key=lambda w: -sum(_seconds(t) for t in timed if t.worker == w))[:MAX_WORKERS]
     rows = {worker: k for k, worker in enumerate(worker for worker in workers if worker in busiest)}
     shown = [t for t in timed if t.worker in rows]
-    longest = np.argsort([-_seconds(t) for t in shown], kind="stable")[:500]
-    shown = [shown[k] for k in figures.evenly(len(shown), longest.tolist())]
+    shown = [shown[k] for k in figures.thinned([_seconds(t) for t in shown])]
     styles = figures.solver_styles(data.all_solvers)
     traces: list[Trace] = []
     for solver in sorted({t.solver for t in shown}):
         marked = [t for t in shown if t.solver == solver]
-        marker = {
-            "color": styles[solver]["color"], "line": {"width": 0.5, "color": "rgba(127,127,127,0.6)"},
-            "pattern": figures.pattern(["/" if t.stopped else "" for t in marked]),
-        }  # fmt: skip
+        marker = figures.hatched(styles[solver]["color"], ["/" if t.stopped else "" for t in marked])
+        marker["line"] = {"width": 0.5, "color": "rgba(127,127,127,0.6)"}
         trace = figures.bars(
-            solver, [rows[t.worker] for t in marked], [round(_seconds(t), 4) for t in marked], horizontal=True,
-            width=0.7, base=[round((t.begun or zero) - zero, 4) for t in marked], marker=marker,
+            solver, [rows[t.worker] for t in marked], [_seconds(t) for t in marked], horizontal=True,
+            width=0.7, base=[(t.begun or zero) - zero for t in marked], marker=marker,
             text=[early_stopped.label(t) for t in marked], textposition="none",
         )  # fmt: skip
         traces.append(trace | {"hovertemplate": "%{text}, %{x:.3f} s<extra>" + figures.plain(solver) + "</extra>"})
@@ -219,7 +206,7 @@ def _workers_figure(data: StudyData, timed: Sequence[Trial], zero: float) -> Fig
     )
     for name, symbol, marked in marks:
         cross = {"symbol": symbol, "size": 9, "color": figures.ACCENT, "line": {"width": 1, "color": "#ffffff"}}
-        x, y = [round((t.ended or zero) - zero, 4) for t in marked], [rows[t.worker] for t in marked]
+        x, y = [(t.ended or zero) - zero for t in marked], [rows[t.worker] for t in marked]
         traces += [figures.scatter(name, x, y, marker=cross)] if marked else []
     names = [figures.plain(worker or "unknown", 16) for worker in rows]
     y_axis = figures.axis("worker (process)", tickvals=list(range(len(rows))), ticktext=names)

@@ -31,15 +31,14 @@ MAX_DOCUMENTS = 20
 
 @dataclass(frozen=True, eq=False)
 class _Splits:
-    """The evidence of all finished splits: names of queries, and values by model and split."""
+    """The evidence of all finished splits: queries, each with its split, and values by model and split."""
 
     metric: str
     part: str
-    queries: tuple[str, ...]
-    origin: tuple[str, ...]
+    queries: tuple[tuple[str, str], ...]
+    label: str
     chosen: tuple[Floats, ...]
     others: dict[str, tuple[Floats, ...]]
-    chosen_labels: tuple[str, ...]
     weights: tuple[Floats | None, ...]
 
 
@@ -48,7 +47,7 @@ def panels(data: StudyData) -> list[Panel]:
     splits = _splits(data)
     if splits is None:
         title = f"{data.metric}, query by query"
-        return [Panel("queries", title, Table(("Query", data.metric), []), None, no_models_note(data))]
+        return [Panel("queries", title, note=no_models_note(data))]
     labels = list(splits.others)[:MAX_OTHERS]
     compared = [_counts(data, splits, labels)] if labels else []
     differences = [_difference(splits, label, f"difference-{k}") for k, label in enumerate(labels)]
@@ -72,13 +71,11 @@ def _periods(data: StudyData, split: str, part: str, periods: Sequence[Period]) 
         of_label = [period for period in periods if period.label == label]
         means = [period.mean for period in of_label]
         first, name = [period.first for period in of_label], figures.short(label)
-        above, below = [mean.high - mean.mean for mean in means], [mean.mean - mean.low for mean in means]
+        bars = figures.error_bars(*zip(*((mean.mean, mean.low, mean.high) for mean in means), strict=True))
         line = figures.scatter(name, first, [mean.mean for mean in means], mode="lines+markers")
         colour, dash = (figures.COLOURS[0], "solid") if k == 0 else (figures.ACCENT, "dash")
-        traces.append(line | {"error_y": figures.error_bars(above, below), "line": {"color": colour, "dash": dash}})
-    rows: list[list[Cell]] = [
-        [p.label, p.first, p.last, p.queries, *figures.numbers((p.mean.mean, p.mean.low, p.mean.high))] for p in periods
-    ]
+        traces.append(line | {"error_y": bars, "line": {"color": colour, "dash": dash}})
+    rows = [[p.label, p.first, p.last, p.queries, p.mean.mean, p.mean.low, p.mean.high] for p in periods]
     where = f" of {figures.short(split)}" if split else ""
     axes = figures.axis("first time of the period", type="category"), figures.axis(f"mean {data.metric}")
     note = (
@@ -105,21 +102,15 @@ def _splits(data: StudyData) -> _Splits | None:
     return _Splits(
         metric=data.metric,
         part="test" if known[0][1].part == "test" else "validation",
-        queries=tuple(query for _, evidence in known for query in evidence.queries),
-        origin=tuple(name for name, evidence in known for _ in evidence.queries),
+        queries=tuple((query, name) for name, evidence in known for query in evidence.queries),
+        label=figures.short(chosen[0]) if len(set(chosen)) == 1 else "the chosen model of each split",
         chosen=tuple(evidence.values[data.metric][0] for _, evidence in known),
         others={
             label: tuple(evidence.values[data.metric][evidence.labels.index(label)] for _, evidence in known)
             for label in everywhere
         },
-        chosen_labels=chosen,
         weights=tuple(evidence.weights for _, evidence in known),
     )
-
-
-def _chosen_name(splits: _Splits) -> str:
-    alike = len(set(splits.chosen_labels)) == 1
-    return figures.short(splits.chosen_labels[0]) if alike else "the chosen model of each split"
 
 
 def _counts(data: StudyData, splits: _Splits, labels: Sequence[str]) -> Panel:
@@ -131,26 +122,24 @@ def _counts(data: StudyData, splits: _Splits, labels: Sequence[str]) -> Panel:
         compared = _compared(splits, label, board.get(label, {}), np.random.default_rng([data.study.seed, k]))
         gap = np.concatenate(splits.chosen) - np.concatenate(splits.others[label])
         counts.append([int((gap > 0).sum()), int((gap == 0).sum()), int((gap < 0).sum())])
-        rows.append([label, *counts[k], *figures.numbers(compared)])
+        rows.append([label, *counts[k], *compared])
     columns = ("Against", "Wins", "Ties", "Losses", "Difference", "Low", "High", "p")
     names = figures.distinct(labels, figures.MAX_LABEL)
     styles = ((0, "wins", figures.COLOURS[0], ""), (1, "ties", "#9a9a9a", "/"), (2, "losses", figures.ACCENT, "x"))
     traces = [
-        figures.bars(name, names, [compared[c] for compared in counts], horizontal=True, marker=_hatched(colour, shape))
+        figures.bars(
+            name, names, [compared[c] for compared in counts], horizontal=True, marker=figures.hatched(colour, shape)
+        )
         for c, name, colour, shape in styles
     ]
     shown = figures.bar_figure(traces, f"{splits.part} queries", "against", names, barmode="stack")
     note = (
-        f"{len(splits.queries)} {splits.part} queries. The difference is {_chosen_name(splits)} minus the other, with "
+        f"{len(splits.queries)} {splits.part} queries. The difference is {splits.label} minus the other, with "
         "a 95 % bootstrap interval and the p of a randomisation test, not corrected for multiple comparisons."
     )
     note = joined(note, data.weights_note)
-    title = f"Queries that {_chosen_name(splits)} ranks better, equally well or worse ({splits.metric})"
+    title = f"Queries that {splits.label} ranks better, equally well or worse ({splits.metric})"
     return Panel("wins", title, Table(columns, rows), shown, note)
-
-
-def _hatched(colour: str, shape: str) -> dict[str, object]:
-    return {"color": colour, "pattern": figures.pattern(shape)}
 
 
 def _compared(
@@ -172,17 +161,15 @@ def _difference(splits: _Splits, label: str, key: str) -> Panel:
     place = figures.thinned((a - b)[order])
     kept = order[place]
     gap = (a - b)[kept]
-    rows: list[list[Cell]] = [
-        [splits.queries[q], splits.origin[q], *figures.numbers((a[q], b[q], a[q] - b[q]))] for q in kept
-    ]
+    rows = [[*splits.queries[q], a[q], b[q], a[q] - b[q]] for q in kept]
     columns = ("Query", "Split", f"{splits.metric} of the chosen", f"{splits.metric} of the other", "Difference")
-    title = f"{splits.metric} of {_chosen_name(splits)} minus that of {figures.short(label)}, query by query"
+    title = f"{splits.metric} of {splits.label} minus that of {figures.short(label)}, query by query"
     if not len(kept):
-        return Panel(key, title, Table(columns, []), None, "The metric is defined for no query.", label)
+        return Panel(key, title, note="The metric is defined for no query.", group=label)
     traces = []
     sides = (("chosen better", figures.COLOURS[0], gap > 0), ("other better", figures.ACCENT, gap < 0))
     for name, colour, mask in sides:
-        text = [figures.plain(splits.queries[q]) for q in kept[mask]]
+        text = [figures.plain(splits.queries[q][0]) for q in kept[mask]]
         bar = figures.bars(name, place[mask] + 1.0, gap[mask], marker={"color": colour}, text=text, textposition="none")
         traces.append(bar | {"hovertemplate": "query %{text}<br>%{y}<extra></extra>"})
     shown = figures.figure(
@@ -203,24 +190,22 @@ def _difference(splits: _Splits, label: str, key: str) -> Panel:
 
 def _distribution(splits: _Splits) -> Panel:
     """Return the distribution of the metric over the queries."""
-    models = {_chosen_name(splits): splits.chosen} | dict(list(splits.others.items())[:1])
+    models = {splits.label: splits.chosen} | dict(list(splits.others.items())[:1])
     values = {name: np.concatenate(parts) for name, parts in models.items()}
     values = {name: scores[~np.isnan(scores)] for name, scores in values.items()}
     everything = np.concatenate(list(values.values()))
     title = f"Distribution of {splits.metric} over the queries"
     columns = ("From", "To", *values)
     if not len(everything):
-        return Panel("distribution", title, Table(columns, []), None, "The metric is defined for no query.")
+        return Panel("distribution", title, note="The metric is defined for no query.")
     high = max(1.0, float(everything.max()))
     low = min(0.0, float(everything.min()))
     edges = np.linspace(low, high, 21)
     counts: dict[str, Ints] = {name: np.histogram(scores, edges)[0] for name, scores in values.items()}
-    rows: list[list[Cell]] = [
-        [*figures.numbers(edges[k : k + 2]), *(int(scores[k]) for scores in counts.values())] for k in range(20)
-    ]
+    rows = [[*edges[k : k + 2], *(int(scores[k]) for scores in counts.values())] for k in range(20)]
     middles = (edges[1:] + edges[:-1]) / 2
     traces = [
-        figures.bars(name, middles, scores, marker=_hatched(figures.COLOURS[k], "" if k == 0 else "/"))
+        figures.bars(name, middles, scores, marker=figures.hatched(figures.COLOURS[k], "" if k == 0 else "/"))
         for k, (name, scores) in enumerate(counts.items())
     ]
     shown = figures.figure(
@@ -244,7 +229,7 @@ def _worst(data: StudyData, splits: _Splits) -> list[Panel]:
     kept.sort(key=lambda splits: splits[0])
     if not kept:
         title = "Worst-ranked queries"
-        return [Panel("worst", title, Table(("Document",), []), None, "The evidence has the documents of no query.")]
+        return [Panel("worst", title, note="The evidence has the documents of no query.")]
     return [
         panel for k, row in enumerate(kept[:MAX_WORST]) for panel in (_documents(splits, k, *row), *_why(data, k, *row))
     ]
@@ -271,10 +256,10 @@ def _documents(splits: _Splits, k: int, value: float, split: str, chosen: str, q
     shown = [i for i in order if rank[i] <= MAX_DOCUMENTS or (query.grades[i] == best and best > 0)][
         : 2 * MAX_DOCUMENTS
     ]
-    rows: list[list[Cell]] = [
+    rows = [
         [
-            int(rank[i]), query.documents[i], figures.number(query.grades[i]),
-            *(cell for label in labels for cell in (figures.number(query.scores[label][i]), int(ranks[label][i]))),
+            int(rank[i]), query.documents[i], query.grades[i],
+            *(cell for label in labels for cell in (query.scores[label][i], int(ranks[label][i]))),
         ]
         for i in shown
     ]  # fmt: skip

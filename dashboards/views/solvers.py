@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranktune.dashboards.analysis import early_stopped
 from ranktune.dashboards.analysis.learning import learning_curves
-from ranktune.dashboards.analysis.pooling import default_params, no_models_note, no_trials_note
+from ranktune.dashboards.analysis.pooling import no_models_note, no_trials_note
+from ranktune.dashboards.analysis.solver_trials import SolverTrials, solvers_of
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Axis, Cell, Figure, Panel, Table, Trace, joined
 from ranktune.dashboards.records.study import SplitData, StudyData
-from ranktune.dashboards.records.trial import Trial, best_of
 from ranktune.tuner.statistics.comparisons import ALPHA, Pair, pairwise
 
 MIN_TRIALS_FOR_BOX = 4
@@ -31,55 +30,24 @@ def panels(data: StudyData) -> list[Panel]:
     return [*shown, *learning, _verdicts(data)]
 
 
-@dataclass(frozen=True)
-class _Solver:
-    """The trials of one solver; valued are those with a value, or an estimate of it."""
-
-    name: str
-    valued: list[Trial]
-    failed: int
-    default: Trial | None
-    seconds: float
-
-    @property
-    def values(self) -> list[float]:
-        return [trial.value for trial in self.valued if trial.value is not None]
-
-    @property
-    def best(self) -> Trial | None:
-        return best_of(self.valued)
-
-    @property
-    def quartiles(self) -> list[float | None]:
-        """Median, lower and upper quartile, the estimates of stopped trials included."""
-        return figures.numbers(np.quantile(self.values, [0.5, 0.25, 0.75])) if self.values else [None] * 3
-
-    def row(self) -> list[Cell]:
-        best = self.best
-        return [
-            self.name, len(self.valued) + self.failed, self.failed, *self.quartiles,
-            None if best is None else figures.number(best.value), None if best is None else best.number,
-            None if self.default is None else figures.number(self.default.requested_value),
-            figures.number(self.seconds), sum(bool(trial.stopped) for trial in self.valued),
-        ]  # fmt: skip
+def _row(solver: SolverTrials) -> list[Cell]:
+    best, default = solver.best, solver.default
+    return [
+        solver.name, len(solver.trials), len(solver.trials) - len(solver.valued), *_quartiles(solver),
+        None if best is None else best.value, None if best is None else best.number,
+        None if default is None else default.requested_value,
+        sum(trial.seconds for trial in solver.trials), sum(bool(trial.stopped) for trial in solver.valued),
+    ]  # fmt: skip
 
 
-def _solvers(data: StudyData, trials: Sequence[Trial]) -> list[_Solver]:
-    """Return the solvers, the one with the best trial first."""
-    solvers, defaults = [], default_params(data)
-    for name in data.all_solvers:
-        of_solver = [trial for trial in trials if trial.solver == name]
-        valued = [trial for trial in of_solver if trial.value is not None]
-        in_full = (trial for trial in valued if not trial.stopped)
-        default = next((trial for trial in in_full if dict(trial.requested_params) == defaults.get(name)), None)
-        seconds = sum(trial.seconds for trial in of_solver)
-        solvers.append(_Solver(name, valued, len(of_solver) - len(valued), default, seconds))
-    return sorted(solvers, key=lambda solver: np.inf if solver.best is None else -(solver.best.full_value or 0.0))
+def _quartiles(solver: SolverTrials) -> list[float | None]:
+    """Return the median, the lower and the upper quartile, the estimates of stopped trials included."""
+    return list(np.quantile(solver.values, [0.5, 0.25, 0.75])) if solver.values else [None] * 3
 
 
 def _distribution(data: StudyData, split: SplitData, key: str, group: str) -> Panel:
-    solvers = _solvers(data, split.trials)
-    table = Table(COLUMNS, [solver.row() for solver in solvers])
+    solvers = solvers_of(data, split.trials)
+    table = Table(COLUMNS, list(map(_row, solvers)))
     title = f"{data.metric} of every trial, by solver"
     drawn = [solver for solver in solvers if solver.valued]
     if not drawn:
@@ -97,26 +65,23 @@ def _distribution(data: StudyData, split: SplitData, key: str, group: str) -> Pa
         outside,
         f"Of more than {most} trials of a solver, an even choice with the extremes is shown." if thinned else "",
     )
-    return Panel(key, title, table, _points_figure(data, drawn, most, x_axis), note, group)
+    return Panel(key, title, table, _points_figure(drawn, most, x_axis), note, group)
 
 
-def _points_figure(data: StudyData, solvers: Sequence[_Solver], most: int, x_axis: Axis) -> Figure:
+def _points_figure(solvers: Sequence[SolverTrials], most: int, x_axis: Axis) -> Figure:
     """Return a row for each solver: a box with its trials scattered over it."""
-    styles = figures.solver_styles(data.all_solvers)
     names = figures.distinct(solver.name for solver in solvers)
     traces: list[Trace] = []
     for k, (solver, name) in enumerate(zip(solvers, names, strict=True)):
-        marker = styles[solver.name]
         if len(solver.valued) >= MIN_TRIALS_FOR_BOX:
-            traces.append(_box(solver, name, k, marker["color"]))
+            traces.append(_box(solver, name, k))
         kept = [solver.valued[i] for i in figures.thinned(solver.values, most)]
         heights = [k + SPREAD * (2 * (trial.number * 0.618034 % 1) - 1) for trial in kept]
-        points = figures.scatter(
-            solver.name, [t.value for t in kept], heights, showlegend=False,
-            marker={**marker, "size": 6, "opacity": 0.6}, text=[early_stopped.label(trial, name) for trial in kept],
+        traces += early_stopped.points(
+            solver.name, kept, [t.value for t in kept], heights, [early_stopped.label(trial, name) for trial in kept],
+            {**solver.marker, "size": 6, "opacity": 0.6}, showlegend=False,
+            hovertemplate="%{text}<br>%{x}<extra></extra>",
         )  # fmt: skip
-        points["hovertemplate"] = "%{text}<br>%{x}<extra></extra>"
-        traces += early_stopped.with_open_markers(points, [bool(trial.stopped) for trial in kept])
     best = [(solver.best.value, k) for k, solver in enumerate(solvers) if solver.best is not None]
     defaults = [(solver.default.requested_value, k) for k, solver in enumerate(solvers) if solver.default is not None]
     traces.append(_marked("best trial", best, {"symbol": "star", "size": 15, "color": figures.ACCENT}))
@@ -129,12 +94,12 @@ def _points_figure(data: StudyData, solvers: Sequence[_Solver], most: int, x_axi
     return figures.figure(traces, x_axis, y_axis, height=max(240, 110 + 56 * len(names)))
 
 
-def _box(solver: _Solver, name: str, k: int, colour: str) -> Trace:
+def _box(solver: SolverTrials, name: str, k: int) -> Trace:
     """Return the quartiles of all of a solver's trials, whether or not all are drawn."""
-    median, low, high = solver.quartiles
+    colour, (median, low, high) = solver.marker["color"], _quartiles(solver)
     return {
         "type": "box", "orientation": "h", "name": name, "y": [k], "q1": [low], "median": [median], "q3": [high],
-        "lowerfence": [figures.number(min(solver.values))], "upperfence": [figures.number(max(solver.values))],
+        "lowerfence": [min(solver.values)], "upperfence": [max(solver.values)],
         "width": 2 * SPREAD + 0.1, "line": {"color": colour, "width": 1}, "fillcolor": figures.faint(colour, 0.12),
         "showlegend": False, "hoverinfo": "skip",
     }  # fmt: skip
@@ -151,16 +116,16 @@ def _verdicts(data: StudyData) -> Panel:
     evidence, labels = [scores for _, scores in data.evidence], data.common_labels
     columns = ("Model", "Against", "Difference", "p", "Holm-corrected p", "Verdict", "Wins", "Ties", "Losses")
     if not evidence:
-        return Panel("verdicts", title, Table(columns, []), None, no_models_note(data))
+        return Panel("verdicts", title, note=no_models_note(data))
     if len(labels) < 2:
         note = "There is only one model." if len(evidence) == 1 else "No two models were fitted in every split."
-        return Panel("verdicts", title, Table(columns, []), None, note)
+        return Panel("verdicts", title, note=note)
     stacked = [scores.values[data.metric][[scores.labels.index(name) for name in labels]] for scores in evidence]
     pairs = pairwise(stacked, np.random.default_rng(data.study.seed), [scores.weights for scores in evidence])
-    rows: list[list[Cell]] = [
+    rows = [
         [
-            labels[pair.a], labels[pair.b], figures.number(pair.difference), figures.number(pair.p),
-            figures.number(pair.p_holm), _verdict(pair) or "not significant", pair.wins, pair.ties, pair.losses,
+            labels[pair.a], labels[pair.b], pair.difference, pair.p,
+            pair.p_holm, _verdict(pair) or "not significant", pair.wins, pair.ties, pair.losses,
         ]
         for pair in pairs
     ]  # fmt: skip
@@ -184,7 +149,6 @@ def _verdict(pair: Pair) -> str:
 
 def _matrix(labels: Sequence[str], pairs: Sequence[Pair], metric: str) -> Figure:
     """Return the differences as a square of cells, significant ones with a star."""
-    names = figures.distinct(labels, figures.MAX_LABEL)
     z = np.full((len(labels), len(labels)), np.nan)
     text = [["" for _ in labels] for _ in labels]
     for pair in pairs:
@@ -192,13 +156,5 @@ def _matrix(labels: Sequence[str], pairs: Sequence[Pair], metric: str) -> Figure
         for a, b, sign in ((pair.a, pair.b, 1.0), (pair.b, pair.a, -1.0)):
             z[a, b] = sign * pair.difference
             text[a][b] = f"{sign * pair.difference:+.3f}{star}"
-    cells = figures.heat_map(names, names, z, f"difference in {metric}", zero_in_middle=True)
-    cells |= {"text": text, "hovertemplate": "%{y} minus %{x}<br>%{text}<extra></extra>"}
-    if len(labels) <= 12:
-        cells["texttemplate"] = "%{text}"
-    return figures.figure(
-        [cells],
-        figures.axis("compared with", categories=names, tickangle=-40),
-        figures.axis("model", categories=names, autorange="reversed"),
-        height=max(320, 170 + 32 * len(names)),
-    )
+    unit, hover = f"difference in {metric}", "%{y} minus %{x}<br>%{text}"
+    return figures.square(labels, z, text, unit, "compared with", "model", hover)

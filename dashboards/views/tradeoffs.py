@@ -63,18 +63,18 @@ def _front(data: StudyData, split: SplitData, cost: str, key: str, group: str, m
     best = front(options, cost)
     if not best:
         why = "No trial of this split has this cost." if options else "No trial has a value yet."
-        return Panel(key, title, Table(columns, []), None, no_trials_note(data) or why, group)
+        return Panel(key, title, note=no_trials_note(data) or why, group=group)
     bend = knee(best, cost)  # the front of a front is itself
     board = _leaderboard(data, split, cost)
     trials = {str(trial.number): trial for trial in split.trials}
-    rows: list[list[Cell]] = [
+    rows = [
         [
             "front, knee" if option is bend else "front", int(option.label), trials[option.label].solver,
-            figures.number(option.amount(cost)), figures.number(option.quality),
+            option.amount(cost), option.quality,
         ]
         for option in best
     ]  # fmt: skip
-    rows += [["leaderboard", None, label, figures.number(x), figures.number(y)] for label, x, y in board]
+    table = Table(columns, [*rows, *(["leaderboard", None, label, x, y] for label, x, y in board)])
     known = [option for option in _options(split.trials) if not math.isnan(option.amount(cost))]
     kept = [known[i] for i in figures.thinned([option.quality for option in known], most)]
     costs, qualities = [option.amount(cost) for option in known], [option.quality for option in known]
@@ -91,7 +91,7 @@ def _front(data: StudyData, split: SplitData, cost: str, key: str, group: str, m
         outside,
         f"{len(kept)} of {len(known)} trials are shown." if len(kept) < len(known) else "",
     )
-    return Panel(key, title, Table(columns, rows), shown, note, group)
+    return Panel(key, title, table, shown, note, group)
 
 
 def _marks(
@@ -129,7 +129,7 @@ def _within(data: StudyData, split: SplitData, key: str, group: str) -> Panel:
     highest = best_within(options, {})
     if highest is None:
         note = no_trials_note(data) or "No trial has a value yet."
-        return Panel(key, title, Table(columns, []), None, note, group)
+        return Panel(key, title, note=note, group=group)
     solver_of = {str(trial.number): trial.solver for trial in split.trials}
     sparse = front(options, "nonzeros")  # it has the best within any limit
     rows: list[list[Cell]] = []
@@ -140,7 +140,7 @@ def _within(data: StudyData, split: SplitData, key: str, group: str) -> Panel:
             rows.append([name, None, None, None, None, None])
             continue
         features = None if best.nonzeros is None else int(best.nonzeros)
-        scores = figures.numbers((best.quality, highest.quality - best.quality))
+        scores = list((best.quality, highest.quality - best.quality))
         rows.append([name, features, int(best.label), solver_of[best.label], *scores])
     names = [str(row[0]) for row in rows]
     style = {"marker": {"color": figures.COLOURS[0], "size": 9}, "line": {"color": figures.COLOURS[0]}}

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from ranktune.dashboards.figures.panels import Cell, Panel, Table, to_json
-from ranktune.dashboards.figures.plotly import number
+from ranktune.dashboards.figures.panels import Cell, Panel, Table
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial
-from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.errors import guarded
 
 
 def panels(data: StudyData) -> list[Panel]:
@@ -59,12 +53,8 @@ def _row(trial: Trial, metrics: Sequence[str], metric: str, parameters: Sequence
         "warnings": "; ".join(trial.warnings),
     }
     taken = before.keys() | after.keys()
-    given = {f"parameter {name}" if name in taken else name: _rounded(trial.params.get(name)) for name in parameters}
+    given = {f"parameter {name}" if name in taken else name: trial.params.get(name) for name in parameters}
     return before | given | after
-
-
-def _rounded(value: Cell) -> Cell:
-    return number(value) if isinstance(value, float) else value
 
 
 def _path(trial: Trial) -> str | None:
@@ -75,39 +65,3 @@ def _path(trial: Trial) -> str | None:
 
 def _when(seconds: float | None) -> str | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def trials_json(data: StudyData) -> str:
-    """Return every trial with all its fields as JSON, parameters and metrics by name."""
-    return json.dumps([_fields(trial) for trial in data.trials], allow_nan=False)
-
-
-def _fields(trial: Trial) -> Json:
-    fields: Json = to_json(vars(trial))
-    return {"fold": fields.pop("split")} | fields
-
-
-def trials_csv(data: StudyData) -> str:
-    """Return every trial as CSV: a column a parameter and a metric; empty where a trial has none.
-
-    Texts that a spreadsheet would evaluate as a formula get an apostrophe before them.
-    """
-    trials = [_flat(trial) for trial in data.trials]
-    names = list(dict.fromkeys(name for trial in trials for name in trial))
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\r\n")
-    writer.writerow(map(guarded, names))
-    for trial in trials:
-        cells = (trial.get(name) for name in names)
-        writer.writerow([guarded(cell) if isinstance(cell, str) else cell for cell in cells])
-    return buffer.getvalue()
-
-
-def _flat(trial: Trial) -> Json:
-    flat = _fields(trial) | {
-        "warnings": "; ".join(trial.warnings),
-        "parts": " ".join(map(str, trial.parts)),
-        "path": " ".join(f"{value}:{mean}" for value, mean in trial.path),
-    }
-    flat |= {f"mean {name}": value for name, value in flat.pop("means").items()}
-    return flat | {f"{trial.solver}.{name}": value for name, value in flat.pop("params").items()}

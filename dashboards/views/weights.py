@@ -5,15 +5,16 @@ A panel's group is the row of the leaderboard, or the solver of the trials.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
 from ranktune.dashboards.analysis import early_stopped
 from ranktune.dashboards.analysis.pooling import no_models_note, pooled, pooled_note
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, joined
+from ranktune.dashboards.figures.panels import Figure, Panel, Table, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial
 from ranktune.dashboards.views.explained import importance
@@ -85,7 +86,7 @@ def panels(data: StudyData) -> list[Panel]:
     if not rows:
         title = "Weights of the chosen model"
         note = "There is no saved linear model and no saved tree model." if data.evidence else no_models_note(data)
-        shown.append(Panel("weights", title, Table(("Feature", "Weight"), []), None, note))
+        shown.append(Panel("weights", title, note=note))
     return shown + _strengths(data)
 
 
@@ -138,17 +139,9 @@ def _spread(data: StudyData, row: _Row, k: int) -> Panel | None:
     for deviations, spread in zip(values, spreads, strict=True):
         features = [j for j in spread if j < values.shape[1]]
         deviations[features] = [spread[j] for j in features]
-    mean, several = values.mean(axis=0), len(spreads) > 1
-    deviation = values.std(axis=0, ddof=1) if several else np.zeros(len(mean))
-    order = np.argsort(-mean, kind="stable")
-    order = order[mean[order] > 0.0]
-    what = "Deviation of contributions" if row.is_trees else "Weight x deviation"
-    columns = ("Feature", f"Mean {what.lower()}" if several else what, *(("Standard deviation",) if several else ()))
-    signed = mean if row.is_trees else mean * np.where(row.numbers.mean(axis=0) < 0.0, -1.0, 1.0)
-    table: list[list[Cell]] = [
-        [row.names[j], figures.number(signed[j]), *figures.numbers((deviation[j],) if several else ())]
-        for j in order[:MAX_ROWS]
-    ]
+    if not row.is_trees:
+        values *= np.where(row.numbers.mean(axis=0) < 0.0, -1.0, 1.0)
+    what = "deviation of contributions" if row.is_trees else "weight x deviation"
     title = f"How far each feature moves the scores of {row.title} within queries"
     note = joined(
         "A part of a blend: its scores are added to those of the other parts." if row.part else "",
@@ -158,43 +151,41 @@ def _spread(data: StudyData, row: _Row, k: int) -> Panel | None:
         else "The weight of each feature times its standard deviation within queries.",
         "It is in the unit of the score, so that features of different ranges can be compared.",
     )
-    top = order[:MAX_BARS]
-    labels = figures.distinct((row.names[j] for j in top), 36)
-    colours = [figures.COLOURS[0] if signed[j] >= 0 else figures.ACCENT for j in top]
-    trace = figures.bars(row.label, labels, signed[top], horizontal=True, marker={"color": colours})
-    if several:
-        trace["error_x"] = {"type": "data", "array": figures.numbers(deviation[top]), "thickness": 1.5, "width": 2}
-    shown = figures.bar_figure([trace], "deviation within queries, in score", "feature", labels) if len(top) else None
-    return Panel(f"spread-{k}", title, Table(columns, table), shown, note, row.label)
+    unit = "deviation within queries, in score"
+    return _by_feature(Panel(f"spread-{k}", title, note=note, group=row.label), row, values, what, unit)
 
 
 def _weights(row: _Row, k: int, *, drawn: bool = True) -> Panel:
     """Return the weights of a row's models: their mean over splits, and their standard deviation."""
     numbers, what = row.numbers, "splits" if row.is_trees else "weight"
-    mean, several = numbers.mean(axis=0), len(row.models) > 1
+    agree = np.abs(np.sign(numbers).sum(axis=0)) / len(numbers)
+    title = f"{'Splits of the trees' if row.is_trees else 'Weights'} of {row.title} by feature"
+    note = _weights_note(row, int(np.any(numbers != 0, axis=0).sum()))
+    unit = ("number of splits" if row.is_trees else "weight, in score per unit") if drawn else ""
+    panel = Panel(f"weights-{k}", title, note=note, group=row.label)
+    return _by_feature(panel, row, numbers, what, unit, {"Sign agreement": agree})
+
+
+def _by_feature(
+    panel: Panel, row: _Row, numbers: Floats, what: str, unit: str, more: Mapping[str, Floats] = MappingProxyType({})
+) -> Panel:
+    """Return a panel with the mean over splits of what each feature has, (n_splits, n_features); drawn in a unit."""
+    columns, ends = {what.capitalize(): numbers[0]}, None
+    mean = numbers.mean(axis=0)
     order = np.argsort(-np.abs(numbers).mean(axis=0), kind="stable")
     order = order[np.any(numbers[:, order] != 0, axis=0)]
-    deviation = numbers.std(axis=0, ddof=1) if several else np.zeros(len(mean))
-    agree = np.abs(np.sign(numbers).sum(axis=0)) / len(numbers)
-    spread = ("Standard deviation", "Sign agreement") if several else ()
-    columns = ("Feature", f"Mean {what}" if several else what.capitalize(), *spread)
-    table: list[list[Cell]] = [
-        [row.names[j], figures.number(mean[j]), *figures.numbers((deviation[j], agree[j]) if several else ())]
-        for j in order[:MAX_ROWS]
-    ]
-    title = f"{'Splits of the trees' if row.is_trees else 'Weights'} of {row.title} by feature"
-    note = _weights_note(row, len(order))
-    if not len(order) or not drawn:
-        return Panel(f"weights-{k}", title, Table(columns, table), None, note, row.label)
-    top = order[:MAX_BARS]
-    labels = figures.distinct((row.names[j] for j in top), 36)
-    colours = [figures.COLOURS[0] if mean[j] >= 0 else figures.ACCENT for j in top]
-    trace = figures.bars(row.label, labels, mean[top], horizontal=True, marker={"color": colours})
-    if several:
-        trace["error_x"] = {"type": "data", "array": figures.numbers(deviation[top]), "thickness": 1.5, "width": 2}
-    unit = "number of splits" if row.is_trees else "weight, in score per unit"
-    shown = figures.bar_figure([trace], unit, "feature", labels)
-    return Panel(f"weights-{k}", title, Table(columns, table), shown, note, row.label)
+    if len(numbers) > 1:
+        deviation = numbers.std(axis=0, ddof=1)
+        columns = {f"Mean {what}": mean, "Standard deviation": deviation, **more}
+        ends = (mean - deviation)[order], (mean + deviation)[order]
+    names = [row.names[j] for j in order]
+    cells = zip(names, *(column[order] for column in columns.values()), strict=True)
+    table = Table(("Feature", *columns), list(cells)[:MAX_ROWS])
+    if not len(order) or not unit:
+        return replace(panel, table=table)
+    colours = [figures.COLOURS[0] if mean[j] >= 0 else figures.ACCENT for j in order[:MAX_BARS]]
+    shown = figures.ranking(names, mean[order], unit, "feature", most=MAX_BARS, colour=colours, ends=ends)
+    return replace(panel, table=table, figure=shown)
 
 
 def _weights_note(row: _Row, nonzero: int) -> str:
@@ -226,22 +217,13 @@ def _agreement(row: _Row, k: int) -> Panel:
     shared = (numbers != 0).astype(np.float64)
     both, either = shared @ shared.T, shared.sum(axis=1)
     union = either[:, None] + either[None, :] - both
-    rows: list[list[Cell]] = [
-        [splits[a], splits[b], figures.number(alike[a, b]), int(both[a, b]), int(union[a, b])]
+    rows = [
+        [splits[a], splits[b], alike[a, b], int(both[a, b]), int(union[a, b])]
         for a in range(len(splits))
         for b in range(a + 1, len(splits))
     ]
-    names = figures.distinct(splits, figures.MAX_LABEL)
-    cells = figures.heat_map(names, names, alike, "cosine", zero_in_middle=True) | {"zmin": -1.0, "zmax": 1.0}
-    cells |= {
-        "text": [[f"{value:.2f}" if np.isfinite(value) else "" for value in line] for line in alike],
-        "texttemplate": "%{text}",
-        "hovertemplate": "%{y} and %{x}: %{text}<extra></extra>",
-    }
-    shown = figures.figure(
-        [cells], figures.axis("split", categories=names), figures.axis("split", categories=names, autorange="reversed"),
-        height=max(300, 150 + 40 * len(names)),
-    )  # fmt: skip
+    text = [[f"{value:.2f}" if np.isfinite(value) else "" for value in line] for line in alike]
+    shown = figures.square(splits, alike, text, "cosine", "split", "split", "%{y} and %{x}: %{text}")
     title = f"Agreement of the splits on the {'splits of trees' if row.is_trees else 'weights'} of {row.title}"
     columns = ("Split", "Other split", "Cosine", "Features of both", "Features of either")
     note = "Cosine similarity of the weights: 1 where they are proportional, 0 where no feature is in common."
@@ -258,10 +240,7 @@ def _strengths(data: StudyData) -> list[Panel]:
             continue
         of_solver = [of_solver[i] for i in figures.thinned([trial.value for trial in of_solver], 600)]
         of_solver.sort(key=_strength)
-        rows: list[list[Cell]] = [
-            [trial.number, trial.split, *figures.numbers((_strength(trial), trial.nonzeros, trial.value))]
-            for trial in of_solver
-        ]
+        rows = [[trial.number, trial.split, _strength(trial), trial.nonzeros, trial.value] for trial in of_solver]
         columns = ("Trial", "Split", "L1 strength", "Features", data.metric)
         title = f"Features and {data.metric} by the L1 strength of {figures.short(solver)}"
         note = joined("Trials differ in other parameters too.", pooled_note(data), early_stopped.note(of_solver))
@@ -278,13 +257,12 @@ def _strength(trial: Trial) -> float:
 def _strength_figure(data: StudyData, trials: Sequence[Trial]) -> Figure:
     """Return two plots, one above the other, over the same strength."""
     x, text = [_strength(trial) for trial in trials], [early_stopped.label(trial) for trial in trials]
-    stopped = [bool(trial.stopped) for trial in trials]
     marker = {**figures.solver_styles(data.all_solvers)[trials[0].solver], "size": 7, "opacity": 0.7}
-    features = figures.scatter("features", x, [trial.nonzeros for trial in trials], marker=marker, text=text)
-    values = figures.scatter(data.metric, x, [trial.value for trial in trials], marker=marker, text=text, yaxis="y2")
+    features = early_stopped.points("features", trials, x, [trial.nonzeros for trial in trials], text, marker)
+    values = early_stopped.points(data.metric, trials, x, [trial.value for trial in trials], text, marker, yaxis="y2")
     below = figures.axis("features", domain=[0, 0.46], rangemode="tozero")
     above = figures.axis(f"{data.metric} (validation)", domain=[0.54, 1])
     return figures.figure(
-        [part for trace in (features, values) for part in early_stopped.with_open_markers(trace, stopped)],
+        [*features, *values],
         figures.log_axis("L1 strength", x[0], x[-1]), below, yaxis2=above, height=520, showlegend=False,
     )  # fmt: skip

@@ -10,9 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar
 
+from starlette.types import Message, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
-
-from ranktune.dashboards.web.guard import Message, Send
 
 HEADER_SECONDS = 10.0
 """Seconds that a request may take to arrive."""

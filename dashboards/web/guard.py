@@ -10,23 +10,28 @@ import ipaddress
 import re
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
-from typing import Any, TypeAlias
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
-Message: TypeAlias = MutableMapping[str, Any]
-Scope: TypeAlias = Message
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "ranktune_token"
 MAX_RUNNING = 200
 """Requests that are answered at a time, pages that wait for changes among them."""
 MAX_ADDRESS = 4096
 """Bytes of an address: two names of studies, each character of them encoded."""
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+"""Of every response, with the policy."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class Guard:
     running the requests that were allowed and are being answered
     """
 
-    app: App
+    app: ASGIApp
     hosts: frozenset[str]
     any_address: bool = False
     token: str | None = field(default=None, repr=False)
@@ -49,74 +54,78 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to a request."""
-        if scope["type"] == "lifespan":
-            return await self.app(scope, receive, send)
-        if scope["type"] != "http":
-            return None
-        headers = {name.lower(): value for name, value in scope["headers"]}
-        refused = self._refused(scope, headers) or _foreign(scope, headers)
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                policy = {"content-security-policy": f"{self.policy}; frame-ancestors 'none'"}
+                MutableHeaders(scope=message).update(HEADERS | policy)
+            await send(message)
+
+        request = Request(scope)
+        refused = self._refused(request) or self._entered(request)
         if refused is not None:
-            return await _send_text(*refused, _with_headers(send, self.policy))
-        if self.token is not None:
-            given = dict(parse_qsl(scope["query_string"].decode("latin-1"))).get("token")
-            if given is not None and self._is_token(given):
-                return await _send_text(303, "", _with_headers(send, self.policy), self._without_token(scope, given))
-            if not self._has_token(headers):
-                text = "This page needs its token: open the address that `ranktune show --live` printed."
-                return await _send_text(401, text, _with_headers(send, self.policy))
-        if len(self.running) >= MAX_RUNNING:
-            return await _send_text(503, "Too many requests are running.", _with_headers(send, self.policy))
-        request = object()
+            return await refused(scope, receive, sent)
         self.running.add(request)
         try:
-            await self.app(scope, receive, _with_headers(send, self.policy))
+            await self.app(scope, receive, sent)
         finally:
             self.running.discard(request)
 
-    def _refused(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
-        raw = scope.get("raw_path") or scope["path"].encode()
-        if len(raw) + len(scope["query_string"]) > MAX_ADDRESS:
-            return 414, "This address is too long."
-        if not self._is_host(headers.get(b"host", b"").decode("latin-1")):
-            return 421, "This server has other names: use the address that `ranktune show --live` printed."
-        if scope["method"] not in ("GET", "HEAD"):
-            return 405, "Pages are read only."
-        if any(c in scope["path"] for c in "\\\0") or {".", ".."} & set(scope["path"].split("/")):
-            return 400, "This address is not valid."
+    def _refused(self, request: Request) -> Response | None:
+        scope, path = request.scope, request.scope["path"]
+        if len(_raw_path(scope)) + len(scope["query_string"]) > MAX_ADDRESS:
+            return PlainTextResponse("This address is too long.", 414)
+        if not self._is_host(request.headers.get("host", "")):
+            return PlainTextResponse(
+                "This server has other names: use the address that `ranktune show --live` printed.", 421
+            )
+        if request.method not in ("GET", "HEAD"):
+            return PlainTextResponse("Pages are read only.", 405, {"allow": "GET, HEAD"})
+        if any(c in path for c in "\\\0") or {".", ".."} & set(path.split("/")):
+            return PlainTextResponse("This address is not valid.", 400)
+        if _is_foreign(request):
+            return PlainTextResponse("Pages of other sites may not read this one.", 403)
+        return None
+
+    def _entered(self, request: Request) -> Response | None:
+        """Return the response to a request with a token in its address, or without one, or to one too many."""
+        given, headers = request.query_params.get("token"), request.headers
+        if self.token is not None and given is not None and self._is_token(given):
+            rest = [(name, value) for name, value in request.query_params.multi_items() if name != "token"]
+            # A path of two slashes would be another host; the browser must stay here.
+            path = "/" + _raw_path(request.scope).decode("latin-1").lstrip("/")
+            entered = RedirectResponse(f"{path}?{urlencode(rest)}" if rest else path, 303)
+            entered.set_cookie(COOKIE, given, httponly=True, samesite="strict")
+            return entered
+        known = (headers.get("authorization", "").removeprefix("Bearer "), request.cookies.get(COOKIE, ""))
+        if self.token is not None and not any(map(self._is_token, known)):
+            return PlainTextResponse(
+                "This page needs its token: open the address that `ranktune show --live` printed.", 401
+            )
+        if len(self.running) >= MAX_RUNNING:
+            return PlainTextResponse("Too many requests are running.", 503)
         return None
 
     def _is_host(self, header: str) -> bool:
         name = host_name(header)
-        return name in self.hosts or (self.any_address and _is_address(name))
+        return name in self.hosts or (self.any_address and _address(name) is not None)
 
     def _is_token(self, given: str) -> bool:
         return self.token is not None and secrets.compare_digest(given.encode(), self.token.encode())
 
-    def _has_token(self, headers: dict[bytes, bytes]) -> bool:
-        bearer = headers.get(b"authorization", b"").decode("latin-1").removeprefix("Bearer ")
-        try:
-            cookie = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(COOKIE)
-        except CookieError:
-            cookie = None
-        return self._is_token(bearer) or (cookie is not None and self._is_token(cookie.value))
 
-    def _without_token(self, scope: Scope, token: str) -> list[tuple[bytes, bytes]]:
-        rest = [(name, value) for name, value in parse_qsl(scope["query_string"].decode("latin-1")) if name != "token"]
-        # A path of two slashes would be another host; the browser must stay here.
-        path = b"/" + (scope.get("raw_path") or scope["path"].encode()).lstrip(b"/")
-        target = path + (b"?" + urlencode(rest).encode() if rest else b"")
-        cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict"
-        return [(b"location", target), (b"set-cookie", cookie.encode())]
+def _raw_path(scope: Scope) -> bytes:
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    return raw
 
 
-def _foreign(scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
-    """Return the refusal of a request that a page of another site makes; a link there may open a page."""
-    if headers.get(b"sec-fetch-site", b"none") in (b"same-origin", b"none"):
-        return None
-    opens = (headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")) == (b"navigate", b"document")
-    if opens and not scope["path"].startswith(("/api/", "/events/")):
-        return None
-    return 403, "Pages of other sites may not read this one."
+def _is_foreign(request: Request) -> bool:
+    """Return whether a page of another site makes a request; a link there may open a page."""
+    headers, path = request.headers, request.scope["path"]
+    if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
+        return False
+    opens = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
+    return not opens or path.startswith(("/api/", "/events/"))
 
 
 def host_name(header: str) -> str:
@@ -138,47 +147,11 @@ def allowed_hosts(bound: str) -> tuple[frozenset[str], bool]:
 
 def is_loopback(bound: str) -> bool:
     """Return whether only this machine can reach a server bound to that address."""
-    if bound.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(bound).is_loopback
-    except ValueError:
-        return False
+    address = _address(bound)
+    return bound.lower() == "localhost" or (address is not None and address.is_loopback)
 
 
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name.strip("[]"))
-    except ValueError:
-        return False
-    return True
-
-
-def _with_headers(send: Send, policy: str) -> Send:
-    """Return send with the headers of every response."""
-    always = [
-        (b"x-content-type-options", b"nosniff"),
-        (b"referrer-policy", b"no-referrer"),
-        (b"x-frame-options", b"DENY"),
-        (b"cross-origin-opener-policy", b"same-origin"),
-        (b"cross-origin-resource-policy", b"same-origin"),
-        (b"content-security-policy", f"{policy}; frame-ancestors 'none'".encode()),
-    ]
-
-    async def sent(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            names = {name for name, _ in always}
-            message["headers"] = [pair for pair in message.get("headers", []) if pair[0].lower() not in names] + always
-        await send(message)
-
-    return sent
-
-
-async def _send_text(status: int, text: str, send: Send, headers: list[tuple[bytes, bytes]] | None = None) -> None:
-    """Respond with a line of text."""
-    body = text.encode()
-    base = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
-    if status == 405:
-        base.append((b"allow", b"GET, HEAD"))
-    await send({"type": "http.response.start", "status": status, "headers": [*base, *(headers or [])]})
-    await send({"type": "http.response.body", "body": body})
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    with suppress(ValueError):
+        return ipaddress.ip_address(name.strip("[]"))
+    return None

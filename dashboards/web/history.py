@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Panel, Table, panels_json
-from ranktune.dashboards.web.report import one_file, write_page
+from ranktune.dashboards.figures.panels import Panel, Table
+from ranktune.dashboards.web.report import one_view, write_page
 from ranktune.solvers.core.arrays import JsonView
 
 FOOT = "Made by RankTune. Intervals are 95 % intervals over queries."
@@ -18,23 +18,18 @@ MEANING = (
 
 def write_history(found: JsonView, output: Path) -> Path:
     """Write the page of the versions, as history_of has them, and return its path."""
-    rows = found["versions"]
-    head = {"title": found["study"], "facts": [f"{len(rows)} versions"], "state": None, "done": 0, "total": 0}
-    meaning = {"text": MEANING, "terms": []}
-    view = {"key": "history", "title": "History", "meaning": meaning, "panels": panels_json(_panels(found))}
-    page = one_file(found["study"], {"kind": "history", "study": head, "views": [view], "foot": FOOT})
-    return write_page(page, output)
+    facts = [f"{len(found['versions'])} versions"]
+    return write_page(one_view(found["study"], "history", "History", facts, MEANING, _panels(found), FOOT), output)
 
 
 def _panels(found: JsonView) -> list[Panel]:
     rows = [row for row in found["versions"] if row["quality"] is not None]
     names, means = figures.distinct(row["version"] for row in rows), [row["quality"] for row in rows]
-    ends = [row["interval"] or [row["quality"]] * 2 for row in rows]
-    above = [high - mean for mean, (_, high) in zip(means, ends, strict=True)]
-    below = [mean - low for mean, (low, _) in zip(means, ends, strict=True)]
-    points = figures.scatter("quality", names, means, marker={"size": 9}, error_y=figures.error_bars(above, below))
+    low, high = zip(*(row["interval"] or [row["quality"]] * 2 for row in rows), strict=True) if rows else ((), ())
+    bars = figures.error_bars(means, low, high)
+    points = figures.scatter("quality", names, means, marker={"size": 9}, error_y=bars)
     shown = figures.figure([points], figures.axis("version", categories=names), figures.axis(found["metric"]))
-    cells: list[list[Cell]] = [
+    cells = [
         [
             row["version"], row["current"], row["decision"] or row["state"], row["solver"], row["quality"],
             *(row["interval"] or (None, None)), row["gain"], len(row["features"]), row["queries"],

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Panel, Table, panels_json
-from ranktune.dashboards.web.report import one_file
+from ranktune.dashboards.figures.panels import Panel, Table
+from ranktune.dashboards.web.report import one_view
 from ranktune.solvers.clicks.examination import WIDEST
 from ranktune.solvers.clicks.judging.judged import JudgedLog
 from ranktune.solvers.clicks.judgments import UNKNOWN
@@ -25,10 +25,8 @@ def judged_html(log: JudgedLog, name: str) -> str:
     """Return the report of the judgments called name, in one file."""
     known, at_one, unknown = log.pairs.values()
     pairs = (f"{known:,} documents known", f"{at_one:,} seen at one position", f"{unknown:,} unknown")
-    head = {"title": name, "facts": [f"judgments by {log.model}", *pairs], "state": None, "done": 0, "total": 0}
-    meaning = {"text": MEANING, "terms": []}
-    view = {"key": "judgments", "title": "Judgments", "meaning": meaning, "panels": panels_json(list(_panels(log)))}
-    return one_file(name, {"kind": "clicks", "study": head, "views": [view], "foot": FOOT})
+    facts = [f"judgments by {log.model}", *pairs]
+    return one_view(name, "clicks", "Judgments", facts, MEANING, list(_panels(log)), FOOT)
 
 
 def _panels(log: JudgedLog) -> Iterator[Panel]:
@@ -47,7 +45,7 @@ def _panels(log: JudgedLog) -> Iterator[Panel]:
             yield _by_model(key, f"{title} by judgments of people", title, rows, note)
     yield _evidence(log)
     parts = (("used", log.account.used), ("left out", log.account.left_out), ("no event", log.account.other))
-    lines: list[list[Cell]] = [[part, what, count] for part, counts in parts for what, count in counts.most_common()]
+    lines = [[part, what, count] for part, counts in parts for what, count in counts.most_common()]
     yield Panel("account", "What became of the lines of the log", Table(("", "What", "Lines"), lines))
     yield Panel("remarks", "Remarks", Table(("Remark",), [[remark] for remark in log.remarks]))
 
@@ -55,14 +53,14 @@ def _panels(log: JudgedLog) -> Iterator[Panel]:
 def _examination(log: JudgedLog) -> Panel:
     examined = log.examination
     estimable = examined.estimable
-    ends = (np.where(estimable, values, np.nan).tolist() for values in (examined.value, examined.low, examined.high))
-    place, (value, low, high) = examined.position.tolist(), ends
+    place = examined.position
+    value, low, high = (np.where(estimable, each, np.nan) for each in (examined.value, examined.low, examined.high))
     colour = figures.COLOURS[0]
     line = figures.scatter("examination", place, value, mode="lines+markers", marker={"color": colour})
     k = np.flatnonzero(estimable)
-    band = figures.band("95 %", examined.position[k].tolist(), examined.low[k], examined.high[k], colour)
+    band = figures.band("95 %", place[k], examined.low[k], examined.high[k], colour)
     shown = figures.figure([band, line], figures.axis("position"), figures.axis("examination", rangemode="tozero"))
-    rows = [list(row) for row in zip(place, value, low, high, examined.status, strict=True)]
+    rows = list(zip(place, value, low, high, examined.status, strict=True))
     note = (
         "How likely a position is looked at, relative to the first one. Not estimable apart: the ends of its interval "
         f"differ by more than a factor of {WIDEST:g}."
@@ -74,11 +72,10 @@ def _examination(log: JudgedLog) -> Panel:
 def _by_model(key: str, title: str, unit: str, rows: dict[str, tuple[float, float, float]], note: str) -> Panel:
     """Return the panel of a value with its interval for each model."""
     names, values = list(rows), np.array(list(rows.values())).T
-    bars = figures.error_bars(values[2] - values[0], values[0] - values[1])
-    points = figures.scatter(title, names, values[0].tolist(), marker={"size": 9}, error_y=bars)
+    points = figures.scatter(title, names, values[0], marker={"size": 9}, error_y=figures.error_bars(*values))
     shown = figures.figure([points], figures.axis("model", categories=names), figures.axis(unit))
-    table: list[list[Cell]] = [[name, *row] for name, row in rows.items()]
-    return Panel(key, title, Table(("Model", "Value", "Low", "High"), table), shown, note)
+    table = Table(("Model", "Value", "Low", "High"), [(name, *row) for name, row in rows.items()])
+    return Panel(key, title, table, shown, note)
 
 
 def _evidence(log: JudgedLog) -> Panel:
@@ -88,7 +85,7 @@ def _evidence(log: JudgedLog) -> Panel:
     graded = np.array(judged.status) != UNKNOWN
     sums = [np.bincount(query, each) for each in (np.ones(len(query)), graded, judged.impressions, judged.effective)]
     order = np.argsort(-sums[2], kind="stable")[:MAX_QUERIES]
-    rows: list[list[Cell]] = [[str(names[k]), *(round(float(each[k]), 1) for each in sums)] for k in order]
+    rows = [[str(names[k]), *(float(each[k]) for each in sums)] for k in order]
     columns = ("Query", "Documents", "With a grade", "Impressions", "Effective impressions")
     note = (
         "Effective: impressions at the first position that would tell as much. "

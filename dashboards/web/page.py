@@ -58,12 +58,7 @@ def filled(*, title: str, payload: str, style: str, scripts: str, policy: str = 
 
 def payload_element(payload: Json) -> str:
     """Return the element that holds the data of a page."""
-    return f'<script type="application/json" id="payload">{_data(payload)}</script>'
-
-
-def packed_payload(payload: Json) -> str:
-    """Return the element that holds the data of a page, compressed to a fifth."""
-    return packed_element("payload", _data(payload))
+    return f'<script type="application/json" id="payload">{page_data(payload)}</script>'
 
 
 def packed_element(name: str, text: str) -> str:
@@ -72,7 +67,8 @@ def packed_element(name: str, text: str) -> str:
     return f'<script type="application/gzip" id="{name}">{packed}</script>'
 
 
-def _data(payload: Json) -> str:
+def page_data(payload: Json) -> str:
+    """Return the data of a page as JSON for a script element."""
     return as_script({"colours": COLOURS, "foot": FOOT, **payload})
 
 

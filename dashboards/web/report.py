@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ranktune.dashboards.figures.panels import Panel, Table, joined, panels_json
+from ranktune.dashboards.figures.panels import Panel, joined, panels_json
 from ranktune.dashboards.records.study import StudyData, open_study
 from ranktune.dashboards.views.registry import view_json, views_json
 from ranktune.dashboards.web.page import (
@@ -16,7 +16,7 @@ from ranktune.dashboards.web.page import (
     content_policy,
     filled,
     packed_element,
-    packed_payload,
+    page_data,
     plotly_js,
     source_hash,
     static,
@@ -43,16 +43,25 @@ def one_file(name: str, payload: Json) -> str:
     policy = content_policy(scripts=hashes, styles=source_hash(style), connect="'none'")
     return filled(
         title=f"{name} - RankTune",
-        payload=packed_payload({"mode": "report", "name": name, **payload}),
+        payload=packed_element("payload", page_data({"mode": "report", "name": name, **payload})),
         style=f"<style>{style}</style>",
         scripts=f'{packed_element("plotly", plotly)}\n<script type="module">{script}</script>',
         policy=f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
     )
 
 
+def one_view(
+    name: str, kind: str, title: str, facts: Sequence[str], meaning: str, panels: Sequence[Panel], foot: str
+) -> str:
+    """Return a page of panels alone, in one file."""
+    view = {"key": kind, "title": title, "meaning": {"text": meaning, "terms": []}, "panels": panels_json(panels)}
+    head = {"title": name, "facts": facts, "state": None, "done": 0, "total": 0}
+    return one_file(name, {"kind": kind, "study": head, "views": [view], "foot": foot})
+
+
 def _filled(view: Json, data: StudyData) -> Json:
     """Return a view with its panels, or with a panel that gives the error."""
-    absent = Panel("failed", str(view["title"]), Table(("Value",), []), None, "This page failed and is left out.")
+    absent = Panel("failed", str(view["title"]), note="This page failed and is left out.")
     what, instead = f"the page '{view['title']}' of the report", {"panels": panels_json([absent])}
     return view | or_left_out(what, lambda: view_json(str(view["key"]), data), instead, REMEDY, raised=())
 

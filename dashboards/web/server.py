@@ -1,7 +1,7 @@
 """The live page: a read-only server of the studies in one home folder. Names are looked up, never joined to paths.
 
 /  /study/NAME  /compare/A/B/...       pages                  /static/...   page.css, page.js, plotly.min.js
-/api/studies  /api/study/NAME  /api/view/NAME/KEY  /api/compare/A/B/... /api/trials/NAME.csv|json
+/api/studies  /api/study/NAME  /api/view/NAME/KEY  /api/compare/A/B/...
 /events/NAME?view=KEY  server-sent events: "change" soon after the study's files have changed
 """
 
@@ -11,27 +11,24 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from threading import Thread
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from ranktune.dashboards.figures.panels import panels_json, to_json
-from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.watching import Watched, Watching
 from ranktune.dashboards.terminal.listing import listing
 from ranktune.dashboards.views import compare as view_compare
 from ranktune.dashboards.views.registry import VIEWS, view_json, views_json
-from ranktune.dashboards.views.trials import trials_csv, trials_json
-from ranktune.dashboards.web.guard import Guard, Receive, Scope, Send, allowed_hosts
+from ranktune.dashboards.web.guard import Guard, allowed_hosts
 from ranktune.dashboards.web.page import (
     MAX_COMPARED,
     compared_json,
@@ -79,18 +76,8 @@ class Site:
             Route("/api/study/{name}", self._study),
             Route("/api/view/{name}/{key}", self._view),
             Route("/api/compare/{names:path}", self._compare),
-            Route("/api/trials/{file}", self._trials),
             Route("/events/{name}", self._events),
         ]
-
-    def warm(self) -> None:
-        """Read the study of the front page, so that its page is fast."""
-        name = next(iter([*filter(None, [self.first]), *self.watching.names()]), "")
-        watched = self.watching.find(name)
-        if watched is not None:
-            with suppress(RankTuneError):
-                study_json(watched.data())
-                VIEWS.imported(next(iter(VIEWS)))
 
     def _watched(self, name: str) -> Watched:
         folder = self.watching.find(name)
@@ -102,17 +89,17 @@ class Site:
         names = self.watching.names()
         if self.first is not None and self.first in names:
             return RedirectResponse(request.url_for("_study_page", name=self.first).path, 307)
-        payload = {"mode": "live", "kind": "list", "home": str(self.home.resolve()), "views": []}
+        payload = {"kind": "list", "home": str(self.home.resolve()), "views": []}
         return _page("Studies - RankTune", payload)
 
     def _study_page(self, request: Request) -> Response:
         watched = self._watched(request.path_params["name"])
         payload = {"kind": "study", "name": watched.name, "study": study_json(watched.data()), "views": views_json()}
-        return _page(f"{watched.name} - RankTune", payload | {"mode": "live"})
+        return _page(f"{watched.name} - RankTune", payload)
 
     def _compare_page(self, request: Request) -> Response:
         payload = compared_json([watched.name for watched in self._compared(request)])
-        return _page("Compare - RankTune", payload | {"mode": "live"})
+        return _page("Compare - RankTune", payload)
 
     def _compared(self, request: Request) -> list[Watched]:
         names = request.path_params["names"].split("/")
@@ -137,18 +124,6 @@ class Site:
     def _compare(self, request: Request) -> Response:
         studies = [watched.data() for watched in self._compared(request)]
         return _json_response(_json({"panels": panels_json(view_compare.panels(*studies))}))
-
-    def _trials(self, request: Request) -> Response:
-        name, _, kind = request.path_params["file"].rpartition(".")
-        formats: dict[str, tuple[Callable[[StudyData], str], str]] = {
-            "csv": (trials_csv, "text/csv; charset=utf-8"),
-            "json": (trials_json, "application/json"),
-        }
-        if kind not in formats:
-            raise HTTPException(404, "Trials are available as .csv and as .json.")
-        write, media = formats[kind]
-        headers = {"content-disposition": f'attachment; filename="trials.{kind}"', "cache-control": "no-store"}
-        return Response(write(self._watched(name).data()), media_type=media, headers=headers)
 
     async def _events(self, request: Request) -> Response:
         watched = await asyncio.to_thread(self._watched, request.path_params["name"])
@@ -194,15 +169,9 @@ def make_app(
     token: str | None = None,
     first: str | None = None,
     closing: Callable[[], bool] = lambda: False,
-    warm: bool = False,
 ) -> Guard:
-    """Return the guarded application of the studies in home; closing returns whether open connections are to end.
-
-    warm reads the first study before the first request.
-    """
+    """Return the guarded application of the studies in home; closing returns whether open connections are to end."""
     site = Site(home, first, closing=closing)
-    if warm:
-        Thread(target=site.warm, daemon=True).start()
     app = Starlette(routes=site.routes())
     app.add_exception_handler(RankTuneError, _unreadable)
     app.router.redirect_slashes = False
@@ -215,7 +184,7 @@ def _page(title: str, payload: Json) -> Response:
     style = f'<link rel="stylesheet" href="{_address("page.css")}">'
     plotly = f'<script id="plotly" src="{_address("plotly.min.js")}" async></script>'
     scripts = f'{plotly}\n<script type="module" src="{_address("page.js")}"></script>'
-    text = filled(title=title, payload=payload_element(payload), style=style, scripts=scripts)
+    text = filled(title=title, payload=payload_element(payload | {"mode": "live"}), style=style, scripts=scripts)
     return HTMLResponse(text, headers={"cache-control": "no-store"})
 
 

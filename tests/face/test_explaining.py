@@ -1,7 +1,6 @@
 """ranktune.explain and `ranktune explain`: why a model ranks in its order, in numbers that add up."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ import pandas as pd
 import pytest
 
 import ranktune
-from ranktune.dashboards.terminal.explanations import explanation
+from ranktune.dashboards.terminal import explanations
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.columns.encoding import Category, Encoding
 from ranktune.solvers.models.base import Model
@@ -140,24 +139,25 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     ],
 )
 def test_the_command_prints_what_python_returns(
-    files: tuple[str, str], words: tuple[str, ...], asked: dict[str, object]
+    files: tuple[str, str], words: tuple[str, ...], asked: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(explanations, "MOST_FEATURES", 3)
     result = ranktune.explain(*files, **asked)  # type: ignore[arg-type]
     assert json.loads(succeeded("explain", *files, *words, "--json")) == {"model": files[0], "data": files[1], **result}
-    text = printed(explanation(result, top=3), 80)
+    text = printed(explanations.explanation(result), 80)
     assert max(map(len, text.splitlines())) <= 80
     shown = succeeded("explain", *files, *words)
     assert "bm25" in shown or "clicks" in shown
 
 
-def test_a_table_of_long_names_and_many_features_fits(tmp_path: Path) -> None:
+def test_a_table_of_long_names_and_many_features_fits() -> None:
     names = tuple(f"{'very ' * 30}long name {j}" for j in range(30))
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 30)), columns=names)
     frame["qid"], frame["grade"] = np.repeat([1, 2], 10), np.tile([0, 1], 10)
     frame["document"] = [f"{'http://'}{'x' * 90}/{row}" for row in range(20)]
     model = LinearModel(np.arange(30.0), "RankSVM", feature_names=names)
     for explained in (ranktune.explain(model, frame), ranktune.explain(model, frame, query=1)):
-        assert max(map(len, printed(explanation(explained, top=5), 80).splitlines())) <= 80
+        assert max(map(len, printed(explanations.explanation(explained), 80).splitlines())) <= 80
 
 
 class Mine:

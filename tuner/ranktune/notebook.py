@@ -151,13 +151,13 @@ class StudyResult(Result):
             If there is no such figure, or if plotly is not installed.
         """
         from ranktune.dashboards.records.study import open_study
-        from ranktune.dashboards.views.registry import build
+        from ranktune.dashboards.views.registry import view_json
 
-        panels = build(view, open_study(Path(self.folder)))
-        figures = {panel.key: panel.figure for panel in panels if panel.figure is not None}
+        panels = view_json(view, open_study(Path(self.folder)))["panels"]
+        figures = {panel["key"]: panel["figure"] for panel in panels if panel["figure"] is not None}
         if panel not in figures:
             raise ParameterError(f"view '{view}' has no figure '{panel}'. {nearest(panel, figures)}")
-        return _figure(figures[panel] or {})
+        return _figure(figures[panel])
 
     def plot_leaderboard(self) -> Figure:
         """Return the figure of the leaderboard, with intervals."""

@@ -21,10 +21,10 @@ def panels(data: StudyData) -> list[Panel]:
         days = read_days(data.folder)
     except StudyError as damage:
         note = f"{damage} Remove the file to see the other days."
-        return [Panel("days", "Days that were watched", Table(_COLUMNS, []), None, note)]
+        return [Panel("days", "Days that were watched", note=note)]
     if not days:
         note = f"`ranktune watch {data.name} NEW_DATA` compares new data with those of the study; each day is kept."
-        return [Panel("days", "Days that were watched", Table(_COLUMNS, []), None, note)]
+        return [Panel("days", "Days that were watched", note=note)]
     return [_days(data, days), _moved(days[-1])]
 
 
@@ -37,9 +37,9 @@ def _days(data: StudyData, days: Sequence[Json]) -> Panel:
     rows: list[list[Cell]] = []
     for each in days:
         measured = each["quality"] or {}
-        metric = (figures.number(measured.get(name)) for name in ("mean", "low", "high", "p"))
+        metric = (measured.get(name) for name in ("mean", "low", "high", "p"))
         first = (each["day"], each["data"], "alarm" if each["alarm"] else "", each["queries"])
-        rows.append([*first, figures.number(each["p_features"]), len(each["moved"]), *metric])
+        rows.append([*first, each["p_features"], len(each["moved"]), *metric])
     note = (
         f"Where nothing changes, {days[-1]['rate']:.0%} of the days are an alarm. A p value of a part is an alarm up "
         f"to {days[-1]['rate_part']:.4f}."
@@ -53,7 +53,6 @@ def _figure(metric: str, days: Sequence[Json]) -> Figure | None:
         return None
     when, measured = [each["day"] for each in known], [each["quality"] for each in known]
     mean, low, high = ([each[name] for each in measured] for name in ("mean", "low", "high"))
-    above, below = ([abs(end - m) for end, m in zip(ends, mean, strict=True)] for ends in (high, low))
     trace = figures.scatter(
         "new data", when, mean, mode="lines+markers",
         marker={
@@ -62,7 +61,7 @@ def _figure(metric: str, days: Sequence[Json]) -> Figure | None:
         },
         text=["alarm" if each["alarm"] else "no alarm" for each in known],
     )  # fmt: skip
-    trace["error_y"] = figures.error_bars(above, below, width=4)
+    trace["error_y"] = figures.error_bars(mean, low, high, width=4)
     promised = figures.band(
         "promised", when, [each["promised_low"] for each in measured], [each["promised_high"] for each in measured],
         figures.GREY,
@@ -71,10 +70,14 @@ def _figure(metric: str, days: Sequence[Json]) -> Figure | None:
 
 
 def _moved(day: Json) -> Panel:
-    rows: list[list[Cell]] = [
+    rows = [
         [
             each["feature"],
-            *figures.numbers([each["shift"], each["distance"], each["missing"], each["missing_before"], each["q"]]),
+            each["shift"],
+            each["distance"],
+            each["missing"],
+            each["missing_before"],
+            each["q"],
         ]
         for each in day["features"][: len(day["moved"])][:MAX_MOVED]
     ]

@@ -205,10 +205,8 @@ class Rows {
       type: "search", placeholder: this.hint, title: "Rows that hold all words and meet all conditions; column=part, column>number, column<number", "aria-label": `Filter the rows of ${clipped(panel.title)}`,
       oninput: () => { this.words = this.input.value; this.most = 50; this.draw(); },
     }));
-    const links = live && panel.key === "trials" && payload.name
-      ? ["csv", "json"].map((type) => el("a", { class: "button", href: `/api/trials/${encodeURIComponent(payload.name)}.${type}`, download: "" }, type.toUpperCase()))
-      : [["CSV", "text/csv", asCsv, "csv"], ["JSON", "application/json", asJson, "json"]].map(([label, type, made, end]) =>
-          el("button", { type: "button", "aria-label": `Save as ${label}`, onclick: () => saved(`${panel.key}.${end}`, made(panel.table), type) }, label));
+    const links = [["CSV", "text/csv", asCsv, "csv"], ["JSON", "application/json", asJson, "json"]].map(([label, type, made, end]) =>
+      el("button", { type: "button", "aria-label": `Save as ${label}`, onclick: () => saved(`${panel.key}.${end}`, made(panel.table), type) }, label));
     return el("div", { class: "tablebar" }, filter || null, this.count, ...this.extra, ...links);
   }
   filteredRows() {

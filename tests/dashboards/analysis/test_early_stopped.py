@@ -1,7 +1,5 @@
 """Trials that were stopped early, on every page: neither failed nor the best of anything, and always marked."""
 
-import csv
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +12,11 @@ from ranktune.dashboards.analysis import early_stopped, tuning_value
 from ranktune.dashboards.analysis.beliefs import observations
 from ranktune.dashboards.analysis.pooling import pooled
 from ranktune.dashboards.analysis.tuning_value import best_so_far
-from ranktune.dashboards.figures.panels import Panel
+from ranktune.dashboards.figures.panels import Panel, to_json
 from ranktune.dashboards.records.study import StudyData, open_study
 from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.terminal.listing import listing, state
 from ranktune.dashboards.views.registry import build
-from ranktune.dashboards.views.trials import trials_csv, trials_json
 from ranktune.dashboards.web.page import study_json
 from tests.support.commands import called
 from tests.support.page_studies import append, declare, finish
@@ -79,8 +76,10 @@ def test_nothing_that_was_stopped_is_the_best_of_anything(data: StudyData) -> No
     assert max(t.value for t in trials if t.value is not None) > best.value + 0.05
     assert tuning_value.best_by_number(data.splits[0])[-1] == best.value
     assert f"{best.value:.4f}" in panel(data, "overview", "conclusion").note
-    assert max(column(panel(data, "overview", "leaderboard"), "validation")) == best.value
-    assert max(value for value in column(panel(data, "progress", "history"), "best so far") if value) == best.value
+    assert max(column(panel(data, "overview", "leaderboard"), "validation")) == to_json(best.value)
+    assert max(value for value in column(panel(data, "progress", "history"), "best so far") if value) == to_json(
+        best.value
+    )
     assert column(panel(data, "solvers", "trials-0"), "Best trial")[0] == best.number
     stopped = {t.number for t in trials if t.stopped}
     for cost in ("nonzeros", "bytes", "microseconds", "seconds"):
@@ -130,16 +129,18 @@ def test_without_stopped_trials_nothing_is_said_of_them() -> None:
 
 
 def test_open_markers_keep_the_labels_and_errors_of_their_points() -> None:
-    trace = {"name": "a", "x": [1, 2, 3], "y": [4, 5, 6], "text": ["p", "q", "r"], "marker": {"symbol": "star"},
-             "error_y": {"type": "data", "array": [0.1, 0.2, 0.3]}}  # fmt: skip
-    full, empty = early_stopped.with_open_markers(trace, [False, True, False])
-    assert (full["x"], full["text"], full["error_y"]["array"]) == ([1, 3], ["p", "r"], [0.1, 0.3])
-    assert (empty["x"], empty["y"], empty["error_y"]["array"]) == ([2], [5], [0.2])
+    def drawn(*stopped: str) -> list[dict[str, Any]]:
+        trials = [trial(k, "RankSVM", {}, 0.5, stopped=part) for k, part in enumerate(stopped)]
+        return early_stopped.points("a", trials, [1, 2, 3], [4, 5, 6], ["p", "q", "r"], {"symbol": "star"}, [1, 2, 3])
+
+    full, empty = drawn("", "fold 1 of 5", "")
+    assert (full["x"], full["text"], full["error_y"]["array"]) == ([1, 3], ["p", "r"], [1, 3])
+    assert (empty["x"], empty["y"], empty["error_y"]["array"]) == ([2], [5], [2])
     assert empty["marker"]["symbol"] == "star-open" and full["marker"]["symbol"] == "star"
     assert empty["showlegend"] is False and full["legendgroup"] == empty["legendgroup"]
-    assert early_stopped.with_open_markers(trace, [False] * 3) == [trace]
-    (only,) = early_stopped.with_open_markers(trace, [True] * 3)
-    assert only.get("showlegend", True)  # else the legend would not have the solver at all
+    for stopped in ("", "fold 1 of 5"):
+        (only,) = drawn(stopped, stopped, stopped)
+        assert only.get("showlegend", True)  # else the legend would not have the solver at all
 
 
 def test_progress_counts_and_overview_has_the_saved_time(data: StudyData) -> None:
@@ -227,9 +228,6 @@ def test_stopped_trials_are_in_the_record_and_every_export(tmp_path: Path) -> No
     table = panel(data, "trials", "trials")
     assert column(table, "stopped after") == [None, None, None, "fold 2 of 5", None]
     assert "estimate" in table.note
-    assert json.loads(trials_json(data))[3]["stopped"] == "fold 2 of 5"
-    rows = list(csv.DictReader(io.StringIO(trials_csv(data))))
-    assert (rows[3]["stopped"], rows[3]["parts"], rows[0]["stopped"]) == ("fold 2 of 5", "0.4 0.3", "")
     shown = called("show", "s", "--home", str(tmp_path))
     assert shown.stdout.startswith("s: 5 of 20 trials, 1 stopped early, 1 failed, best ndcg@10 ")
     asked = called("show", "s", "--home", str(tmp_path), "--json")

@@ -33,7 +33,7 @@ def test_every_question_has_its_answer_and_doubts_are_named(low: float, watched:
     assert said["why"] == "It is the highest by validation."
     assert f"0.0200 better than the baseline [{low:.4f}, 0.0500]" in said["gain"]
     assert ("not significantly better than the baseline" in said["watch"]) == watched
-    assert "outside the interval" in said["watch"] and "0.4800" in said["expected"]
+    assert "above the interval expected by validation" in said["watch"] and "0.4800" in said["expected"]
 
 
 def test_it_is_on_the_first_page_and_beside_that_of_another() -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from ranktune.dashboards.figures import plotly as figures
-from tests.support.study_samples import HOSTILE
+from ranktune.dashboards.figures.panels import Panel, Table, to_json
+from tests.support.study_samples import HOSTILE, figure_of
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -17,10 +18,10 @@ def test_names_come_out_without_markup(name: str) -> None:
         figures.scatter(name, [1], [2]),
         figures.bars(name, figures.distinct([name]), [1]),
         figures.band(name, [1], [0], [2], "#0072b2"),
-        figures.heat_map(figures.distinct([name]), figures.distinct([name]), [[1.0]], name),
+        figures.heat_map(figures.distinct([name]), figures.distinct([name]), np.eye(1), name),
     ]
     shown = figures.figure(traces, figures.axis(name), figures.axis(name, categories=figures.distinct([name])))
-    text = json.dumps(shown, allow_nan=False, ensure_ascii=False)
+    text = json.dumps(to_json(shown), allow_nan=False, ensure_ascii=False)
     assert "<" not in text
     assert ">" not in text
     assert "\u202e" not in text
@@ -46,9 +47,9 @@ def test_names_that_look_alike_get_numbers() -> None:
 
 def test_numbers_are_rounded_and_never_nan() -> None:
     values: list[Any] = [1 / 3, np.nan, np.inf, None, np.float64(2), np.int64(7)]
-    assert figures.numbers(values) == [
-        0.333333, None, None, None, 2.0, 7.0,
-    ]  # fmt: skip
+    rounded = [0.333333, None, None, None, 2.0, 7]
+    panel = Panel("key", "title", Table(("value",), [[value] for value in values]), {"data": [{"x": values}]})
+    assert figure_of(panel)["data"][0]["x"] == [cell for (cell,) in panel.table.rows] == rounded
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -32,7 +32,7 @@ def simulated(count: int, seed: int = 0) -> list[Trial]:
 
 
 def solver_of(trials: list[Trial]) -> SolverTrials:
-    return solvers_of(study_data(trials, solvers=[SOLVER]))[0]
+    return solvers_of(study_data(trials, solvers=[SOLVER]), trials)[0]
 
 
 def shown(trials: list[Trial], solver: str = SOLVER) -> list[Panel]:
@@ -152,7 +152,7 @@ def test_the_parts_of_a_ranker_are_choices() -> None:
         params = data.study.union_space().suggest(drawn.ask())
         by_name = {name.removeprefix("Ranker."): value for name, value in params.items() if name != "solver"}
         trials.append(trial(k, "Ranker", by_name, 0.5 + 0.02 * ("l2" in by_name.values()) + 0.001 * (k % 3)))
-    solver = solvers_of(study_data(trials, solvers=["Ranker"]))[0]
+    solver = solvers_of(study_data(trials, solvers=["Ranker"]), trials)[0]
     assert {"loss", "pair_weight", "penalty", "optimizer"} <= set(choices_of(solver))
     result = grid(solver, "optimizer", "loss")
     assert result.trials.sum() == 40

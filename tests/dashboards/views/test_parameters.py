@@ -31,15 +31,15 @@ def test_the_only_parameter_that_matters_comes_first() -> None:
     result = running("LambdaRank", 60)
     shown = named(result, "importance")[0]
     assert shown.table.rows[0][0] == "l1"
-    assert number(shown.table.rows[0][2]) > 0.05
-    for name, _, low, _ in shown.table.rows[1:]:
+    assert number(shown.table.rows[0][3]) > 0.05
+    for name, _, _, low, _ in shown.table.rows[1:]:
         assert number(low) <= 0.0, name
     assert named(result, "slice")[0].table.columns[2] == "l1"
     assert named(result, "contour")[0].table.columns[2] == "l1"
     bars = traces(shown)[0]
-    assert bars["x"] == [row[1] for row in shown.table.rows]
+    assert bars["x"] == [row[2] for row in shown.table.rows]
     low = np.array(bars["x"]) - np.array(bars["error_x"]["arrayminus"])
-    np.testing.assert_allclose(low, numbers(row[2] for row in shown.table.rows), atol=1e-5)
+    np.testing.assert_allclose(low, numbers(row[3] for row in shown.table.rows), atol=1e-5)
 
 
 @pytest.mark.parametrize("solver", ["ElasticRank", "RankSVM", "DominationRank"])

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from ranktune.dashboards.analysis.pooling import default_params
 from ranktune.dashboards.views.solvers import panels
 from ranktune.tuner.statistics.comparisons import holm
 from tests.support.study_samples import (
@@ -50,7 +49,8 @@ def test_boxes_and_points_say_what_the_table_says() -> None:
 
 def test_the_defaults_are_marked() -> None:
     data = study_data()
-    default_trial = trial(0, "RankSVM", default_params(data)["RankSVM"], 0.25)
+    space = data.study.union_space()
+    default_trial = trial(0, "RankSVM", dict(map(space.split, space.defaults()))["RankSVM"], 0.25)
     data = study_data([default_trial, *trials_of(9)[1:]])
     shown = panels(data)[0]
     assert {row[0]: row[8] for row in shown.table.rows} == {"RankSVM": 0.25, "LambdaRank": None}

@@ -58,13 +58,13 @@ def test_fronts_knees_and_rings_are_those_of_the_trials(cost: str) -> None:
 def test_the_best_within_limits_never_falls_as_they_grow() -> None:
     trials = trials_of(60)
     shown = panels(study_data(trials))[-1]
-    values = [float(row[4]) for row in shown.table.rows]  # type: ignore[arg-type]
+    values = [float(row[4]) for row in shown.table.rows]
     assert values == sorted(values)
     assert values[-1] == pytest.approx(max(t.value or 0.0 for t in trials), rel=1e-5)
     assert [row[0] for row in shown.table.rows] == ["1", "2", "5", "10", "20", "29", "all"]
     for limit, nonzeros, number, _, value, _ in shown.table.rows:
-        assert limit == "all" or int(nonzeros) <= int(limit)  # type: ignore[arg-type]
-        assert trials[int(number)].value == pytest.approx(value, rel=1e-5)  # type: ignore[arg-type]
+        assert limit == "all" or int(nonzeros) <= int(limit)
+        assert trials[int(number)].value == pytest.approx(value, rel=1e-5)
     assert traces(shown)[0]["y"] == values
 
 

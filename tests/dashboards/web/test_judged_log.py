@@ -32,7 +32,8 @@ def test_panels_show_what_is_known(tmp_path: Path) -> None:
     assert status == ("known", "known", "unknown")
     assert values[1] == pytest.approx(float(result.examination.value[1]))
     assert result.later is not None
-    assert panels["losses"] == [[name, row.loss, row.low, row.high] for name, row in result.later.losses.items()]
+    for (name, *values), (other, row) in zip(panels["losses"], result.later.losses.items(), strict=True):
+        assert (name, values) == (other, pytest.approx([row.loss, row.low, row.high], rel=1e-5))
     assert panels["ndcg"][0][:2] == ["position-based", 1.0]
     assert panels["evidence"][0][:4] == ["<b>q", 3.0, 2.0, 6000.0]
     assert panels["account"] == [["used", "impression", 6000], ["no event", "titles", 1]]

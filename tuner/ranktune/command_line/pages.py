@@ -14,7 +14,7 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.tuner.study.home import find_folder, home_folder
 
 if TYPE_CHECKING:
-    from ranktune.dashboards.web.guard import Receive, Scope, Send
+    from starlette.types import Receive, Scope, Send
 
 
 def write(name: str, home: Path | None, output: Path | None, *beside: str, brief: bool = False) -> Path:
@@ -48,7 +48,7 @@ def serve(home: Path, name: str | None, on_ready: Callable[[str], None], host: s
     if name is not None:
         find_folder(home, name)
     token = os.environ.get("RANKTUNE_TOKEN") or (None if is_loopback(host) else secrets.token_urlsafe(24))
-    app = make_app(home, host=host, token=token, first=name, closing=lambda: server.should_exit, warm=True)
+    app = make_app(home, host=host, token=token, first=name, closing=lambda: server.should_exit)
 
     async def patient(scope: Scope, receive: Receive, send: Send) -> None:
         with suppress(TimeoutError):  # the client does not read
