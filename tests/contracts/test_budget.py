@@ -4,8 +4,6 @@ Tokens are those of the code without comments and docstrings, however it is laid
 prints what each folder has: python -m tests.contracts.test_budget
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import shutil

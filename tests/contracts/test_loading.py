@@ -1,7 +1,5 @@
 """What modules bring with them: the closures of imports, and the libraries that commands load."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The grid of models that engines load and score, each with documents in single precision."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -3,8 +3,6 @@
 What is downloaded stays in the folder RANKTUNE_ENGINES, by default ~/.cache/ranktune-engines.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Models that search engines load and score by HTTP, as a user would, or that are refused before they are written."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Callable, Mapping

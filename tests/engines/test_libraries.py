@@ -1,7 +1,5 @@
 """Models that libraries load from Java and score, or that are refused before they are written."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """What is downloaded or compiled is made once, also where test processes come to it together."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError, Lock

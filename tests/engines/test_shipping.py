@@ -1,7 +1,5 @@
 """A shop's table goes into running engines by ship, and they rank the documents of each search as predict does."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

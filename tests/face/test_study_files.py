@@ -1,7 +1,5 @@
 """What few studies need has no option: study files and Python have it, and the old option is answered with the line."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Words for grades: which is which is asked together with all else that a table leaves open."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

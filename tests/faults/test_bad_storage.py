@@ -1,7 +1,5 @@
 """What cannot be, given on the command line: one line with cause and remedy, exit code 2, and no study by half."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import socket

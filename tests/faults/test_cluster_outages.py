@@ -1,7 +1,5 @@
 """Clusters that go away while a study runs on them, and come back or do not: no trial fails, each is done once."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """Every command answers in a sentence when the system refuses any of its writes, with the path and the remedy."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Iterator

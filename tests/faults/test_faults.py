@@ -1,7 +1,5 @@
 """A disk that is full or broken, at each operation in turn: one line says so, nothing is lost or half done."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What a command that was killed leaves is removed by the next one, and nothing that a live process still writes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Foreign and hostile model files: always a ModelFormatError, soon, and nothing is run or allocated."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Nothing that another user of the machine wrote is believed: folders are checked, and attacks are tried."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

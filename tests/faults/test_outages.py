@@ -1,7 +1,5 @@
 """A PostgreSQL server that goes away while an owner and workers run a study in it, and workers that go away."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

@@ -5,8 +5,6 @@ about these, or it is refused. What is current is whole at any moment, and what 
 RANKTUNE_TEST_SEED chooses the moments of the races.
 """
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """The password of a database is in no file, argument list or message of a study, in whichever form it is given."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Signals to a study in a separate process: it stops soon, says how to go on, and loses nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Whole studies on data in which there is little or nothing to learn."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Studies whose processes are killed at any moment: nothing that finished is lost, nothing is done twice."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """Commands run in this process on a study that may be damaged: what came of them, what they said and answered."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

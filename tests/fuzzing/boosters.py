@@ -4,8 +4,6 @@ A case is a library, kinds of features, options of training, and a form of the d
 the library, which is given what a user of it would give. Run as a program: python -m tests.fuzzing.boosters COUNT SEED.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import warnings

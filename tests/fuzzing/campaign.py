@@ -5,8 +5,6 @@ FOLDER/KINDS.jsonl, and goes on after those that are there. A fault that did not
 was lost is kept. A folder in memory, such as one in /dev/shm, saves the time that disks take.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

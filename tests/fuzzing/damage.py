@@ -5,8 +5,6 @@ default, prints the bad ones and the table of outcomes, and appends each case to
 administrator no file is unreadable, unless `setpriv --bounding-set=-dac_override,-dac_read_search` takes that right.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass

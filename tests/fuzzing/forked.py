@@ -6,8 +6,6 @@ What a command had to load that ended well is loaded here too, for those after i
 command has a terminal, which is closed FAULT_THEN milliseconds after the fault came.
 """
 
-from __future__ import annotations
-
 import fcntl
 import gc
 import importlib

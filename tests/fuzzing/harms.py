@@ -1,7 +1,5 @@
 """What is done to a file: its content is damaged, or it is swapped, removed, closed to readers or made a folder."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Callable, Mapping

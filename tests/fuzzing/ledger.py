@@ -3,8 +3,6 @@
 `python -m tests.fuzzing.ledger FILE...` prints the table of those lines in Markdown.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections import Counter

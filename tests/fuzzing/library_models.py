@@ -3,8 +3,6 @@
 The libraries score them in forks of one process, `python -m tests.fuzzing.library_models`, which they may end.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Logical tables with awkward names, ids and numbers, written in every format: each is read as it is, or refused."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -3,8 +3,6 @@
 `python -m tests.fuzzing.mutation COUNT [SEED]` reads that many of each format and prints the table of outcomes.
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

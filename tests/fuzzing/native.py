@@ -3,8 +3,6 @@
 Several come in a row in one study, which is then run to its end.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Readers of each format that share nothing with RankTune's: slow, exact, one row after the other."""
 
-from __future__ import annotations
-
 import bz2
 import csv
 import gzip

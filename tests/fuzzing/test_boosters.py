@@ -1,7 +1,5 @@
 """Boosters of other libraries score as these libraries do, whatever the form of the data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -3,8 +3,6 @@
 By hand, with a table of the outcomes: python -m tests.fuzzing.damage FOLDER CASES SEED [COMMAND...]
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

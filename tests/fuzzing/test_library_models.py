@@ -1,7 +1,5 @@
 """Damaged models of other libraries are refused, or score as their libraries say: those score in another process."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -3,8 +3,6 @@
 By hand, with a table of the outcomes: python -m tests.fuzzing.mutation COUNT SEED
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -3,8 +3,6 @@
 By hand, with a table of the outcomes: python -m tests.fuzzing.campaign FOLDER CASES SEED [faults|signals|clocks]
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections import Counter

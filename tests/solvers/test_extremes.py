@@ -1,7 +1,5 @@
 """Features and weights at the ends of what numbers hold: every solver ranks as with a usual scale, or says why not."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

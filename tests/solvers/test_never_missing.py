@@ -4,8 +4,6 @@ Search engines send nothing for a feature whose query does not match. Of feature
 models keep what they have learned.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

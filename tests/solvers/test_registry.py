@@ -1,7 +1,5 @@
 """Solvers by name."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Tests of what is in a clone and in no wheel are left out where a wheel is tested."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 collect_ignore = (

@@ -1,7 +1,5 @@
 """Features that give the grade away are refused, unless they are named."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A clock that tests set."""
 
-from __future__ import annotations
-
 
 class Clock:
     """Says what time it is, and moves where somebody sleeps."""

@@ -1,7 +1,5 @@
 """A data frame as queries, read as a table is that holds training data."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ranktune.solvers.data.columns.roles import Wanted

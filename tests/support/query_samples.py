@@ -1,7 +1,5 @@
 """Queries with everything that queries may have, and their comparison."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import numpy as np

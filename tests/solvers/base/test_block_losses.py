@@ -1,7 +1,5 @@
 """Rankers that minimise one function of all queries: on blocks the same weights as on all documents."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Learning from blocks finds what learning from all documents finds, whatever is kept or lost between calls."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

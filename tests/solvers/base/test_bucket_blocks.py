@@ -1,7 +1,5 @@
 """Blocks in a bucket: downloaded once, checked, and as good as folders."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

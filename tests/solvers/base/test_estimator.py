@@ -1,7 +1,5 @@
 """scikit-learn's tools take our estimators: their parameters, scores and requests of metadata."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

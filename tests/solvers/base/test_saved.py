@@ -1,7 +1,5 @@
 """A saved model in scikit-learn's tools: its scores everywhere, unchanged by fit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """scikit-learn's searches, selections and ensembles over our estimators, by its own helpers and by hand."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """AdaRank against a plain implementation, and what its parameters promise."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

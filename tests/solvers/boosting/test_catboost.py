@@ -1,7 +1,5 @@
 """CatBoostRanker: trees as CatBoost predicts them, in blocks that add up, stopped by validation queries."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

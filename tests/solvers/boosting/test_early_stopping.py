@@ -1,7 +1,5 @@
 """Held-out queries are whole and useful on both sides; patience remembers the best."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """LambdaMART, boosted trees and forests: the scores of LightGBM, and the stopping rule of RankTune."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping
 from dataclasses import replace

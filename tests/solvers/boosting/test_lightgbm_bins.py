@@ -1,7 +1,5 @@
 """Folds and trials of one data set share its bins; what they learn is what LightGBM learns from a part of its data."""
 
-from __future__ import annotations
-
 import gc
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """LightGBM by its C interface grows the trees that its Python package grows, to the bit."""
 
-from __future__ import annotations
-
 import gc
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Missing values go where the library that grew the trees sends them, and a split learns from them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """LambdaMART and XGBoostRanker by losses over noisy rankings: what they do by lambdarank, they do by them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """RankBoost against a plain implementation over all pairs, its bound, and its laws."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Boosting from a linear model, and on from an earlier model: the scores are those of the start and of the trees."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """SymmetricGBDT against trees grown by brute force; missing values, parts, shared bins, losses."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

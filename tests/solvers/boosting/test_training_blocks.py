@@ -1,7 +1,5 @@
 """Trees grown on blocks of stored queries are those grown on all of them, in memory that holds bins alone."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Boosted trees that also compare the documents of a query: what they learn from, share, keep and refuse."""
 
-from __future__ import annotations
-
 import gc
 from dataclasses import replace
 from pathlib import Path

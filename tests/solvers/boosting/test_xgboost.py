@@ -1,7 +1,5 @@
 """XGBoost's boosted trees: its scores, parts, bags and weights, and what it cannot hold."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

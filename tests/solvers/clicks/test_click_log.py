@@ -1,7 +1,5 @@
 """Click logs: every format gives the impressions that a reader by hand finds, and every line is accounted for."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

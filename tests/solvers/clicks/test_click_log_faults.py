@@ -1,7 +1,5 @@
 """Click logs that are wrong: each fault is counted by its reason, said in a remark, or an error with a remedy."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 from typing import Any

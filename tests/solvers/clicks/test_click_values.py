@@ -1,7 +1,5 @@
 """Expected clicks of rankings by a log: laws, an estimate impression by impression, and simulated truth."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Intervals of ratios cover the truth of simulated logs of another policy."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Counts of a log are those that a dictionary keeps, in whatever batches the log comes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Where most pairs were seen a few times, documents of other queries tell attraction and examination."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ranktune.solvers.clicks.counts import Counts

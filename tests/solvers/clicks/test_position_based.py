@@ -1,7 +1,5 @@
 """The position-based model is that of plain EM, finds the truth of simulations, and says what a log does not tell."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from math import log
 from pathlib import Path

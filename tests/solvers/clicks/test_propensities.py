@@ -1,7 +1,5 @@
 """Examination from rates and from randomised positions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rates and clicks over expected clicks are those of plain loops; what is shrunken lies in between."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import numpy as np

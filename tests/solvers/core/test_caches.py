@@ -1,7 +1,5 @@
 """Machine code is kept where the user can write, and is not needed where nobody can."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Cached machine code is that of the sources as they are."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Machine code that is damaged, of something else or of another version is left out, said once, and compiled again."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import random

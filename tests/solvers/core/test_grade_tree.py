@@ -1,7 +1,5 @@
 """The tree of prefix sums, and the sums over active partners by all three structures, against plain loops."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Where a tree library is missing or broken, its solvers are left out, with one line that says what to install."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

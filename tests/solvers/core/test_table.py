@@ -1,7 +1,5 @@
 """Tables of named things."""
 
-from __future__ import annotations
-
 from collections import Counter, OrderedDict
 from importlib.metadata import EntryPoint
 from typing import Any

@@ -1,7 +1,5 @@
 """Fitted estimators of known libraries as models of RankTune: the same scores but for a constant."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

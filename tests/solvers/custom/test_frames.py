@@ -1,7 +1,5 @@
 """Solvers of the user's that choose columns by name are given the table, as data frames."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Blocks of whole queries: they cover all queries once, hold what select returns, and copy no features."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The rules that all Queries keep, through each way to build them."""
 
-from __future__ import annotations
-
 from datetime import date
 from typing import Any
 

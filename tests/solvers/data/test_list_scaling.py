@@ -1,7 +1,5 @@
 """Scaling within each list: against plain numpy, dense and sparse, and what it must leave alone."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

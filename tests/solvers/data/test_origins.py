@@ -1,7 +1,5 @@
 """Selected queries know which queries they come from, as long as those are in memory."""
 
-from __future__ import annotations
-
 import gc
 import pickle
 

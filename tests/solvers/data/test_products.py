@@ -1,7 +1,5 @@
 """X w and X' v against numpy in float64, dense and sparse."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

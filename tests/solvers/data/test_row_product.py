@@ -1,7 +1,5 @@
 """The LLVM code of the row product against the plain loop that states its order of summation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

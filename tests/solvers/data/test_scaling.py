@@ -1,7 +1,5 @@
 """Factors against scikit-learn and numpy, overall and within queries, dense and sparse, weighted and not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Queries on disk come back bit for bit, mapped rather than read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A stored data set that is damaged, cut off, foreign or of another machine is refused with its place and a remedy."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Distillation: how far a staircase may be from its line, what stays as it is, and what is learnt from scores."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Contributions are the Shapley values of the game that the package describes, counted over all coalitions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations

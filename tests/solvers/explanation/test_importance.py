@@ -1,7 +1,5 @@
 """Importance is what a loop over features, shuffles and queries finds; effects are those of a loop over documents."""
 
-from __future__ import annotations
-
 from itertools import permutations
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a document lacks, by the version of the engine: readers of the formats against the model, and the warnings."""
 
-from __future__ import annotations
-
 import json
 import warnings
 

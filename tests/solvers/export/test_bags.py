@@ -1,7 +1,5 @@
 """Bags over seeds, and over solvers and objectives with weights, score 10,000 documents alike in every format."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

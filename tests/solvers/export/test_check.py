@@ -1,7 +1,5 @@
 """The check of an export: it sees what agrees, and what does not."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What a feature is taken for in an engine, by the columns of the table and by its name."""
 
-from __future__ import annotations
-
 import ast
 import json
 

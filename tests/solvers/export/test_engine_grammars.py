@@ -1,7 +1,5 @@
 """What is exported is what the parsers of engines accept, and what they would refuse does not pass the check."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Exports of all formats: golden files, names that try to break out, what is left out and what is refused."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

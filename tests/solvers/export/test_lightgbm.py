@@ -1,7 +1,5 @@
 """LightGBM's text, loaded and scored by LightGBM itself."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import lightgbm

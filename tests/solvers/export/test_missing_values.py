@@ -1,7 +1,5 @@
 """Models that learned from missing values: what a format cannot say of them is refused, the rest is written."""
 
-from __future__ import annotations
-
 import json
 from functools import lru_cache
 from typing import Any

@@ -1,7 +1,5 @@
 """ONNX graphs, checked by onnx."""
 
-from __future__ import annotations
-
 import json
 import sys
 

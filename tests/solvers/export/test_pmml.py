@@ -1,7 +1,5 @@
 """PMML documents, as the standard says."""
 
-from __future__ import annotations
-
 import warnings
 from xml.etree import ElementTree
 

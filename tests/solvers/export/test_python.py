@@ -1,7 +1,5 @@
 """The Python function, run where nothing but Python is, as whoever gets the file would."""
 
-from __future__ import annotations
-
 import ast
 import json
 import subprocess

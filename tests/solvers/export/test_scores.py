@@ -1,7 +1,5 @@
 """In every format a model scores documents as it does itself, those that lack features too."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What Solr and the plugins of Elasticsearch and OpenSearch hold in single precision, and what is refused."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

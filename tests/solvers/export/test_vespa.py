@@ -1,7 +1,5 @@
 """What the features of Vespa's rank profiles stand for."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

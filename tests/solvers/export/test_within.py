@@ -1,7 +1,5 @@
 """Exports of models that compare the documents of a query: a Python function and an ONNX graph of whole queries."""
 
-from __future__ import annotations
-
 import ast
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Rankers that learn together end as each of them alone, on dense and sparse data, whoever joins or leaves."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.base import clone

@@ -1,7 +1,5 @@
 """Ranker: parts put together by value, checked once, and the face that all one-pass rankers share."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

@@ -1,7 +1,5 @@
 """DominationRank as a whole: its optimum, its conditions, its invariances, its parameters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

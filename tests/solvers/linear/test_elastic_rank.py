@@ -1,7 +1,5 @@
 """ElasticRank as a whole: what it learns, what it does not see, its parameters and its space."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

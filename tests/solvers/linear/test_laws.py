@@ -1,7 +1,5 @@
 """What linear rankers keep at more points of their parameters than the contracts of all solvers visit."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """The pointwise baselines against closed forms and scikit-learn used directly."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """LambdaRank and ListNet: that they follow their gradients, against scipy, their grades and their parameters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

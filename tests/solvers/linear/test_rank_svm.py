@@ -1,7 +1,5 @@
 """RankSVM as a whole: its optimum, its invariances, its parameters."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Ranker by names: every point of its space composes, and named solvers are points of it."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """The domination loss: the sum over pairs written out, finite differences, laws, scores that must not overflow."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

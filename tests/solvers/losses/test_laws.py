@@ -1,7 +1,5 @@
 """What every loss of the ranking of queries keeps: laws that need no formula."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

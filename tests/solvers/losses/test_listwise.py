@@ -1,7 +1,5 @@
 """Softmax cross entropy against scipy, written out, and the laws of a listwise loss."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

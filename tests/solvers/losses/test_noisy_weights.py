@@ -1,7 +1,5 @@
 """Pair weights that are means over noisy rankings, in the losses that linear rankers minimise."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 from zlib import crc32

@@ -1,7 +1,5 @@
 """RankSVM's objective, gradient and Hessian product against all pairs, written out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pair weights: what they say about grades and ranks, and what they refuse. Their sums: test_pairwise."""
 
-from __future__ import annotations
-
 from math import log2
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Losses in score space: a contract that every loss and weight keeps, and sums over all pairs written out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

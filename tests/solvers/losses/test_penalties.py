@@ -1,7 +1,5 @@
 """Penalties: their values, gradient and truncation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

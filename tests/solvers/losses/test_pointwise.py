@@ -1,7 +1,5 @@
 """Pointwise losses: gradients, the intercept that is the best for any scores, laws, targets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

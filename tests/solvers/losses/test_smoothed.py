@@ -1,7 +1,5 @@
 """Pairs weighted in noisy rankings, against plain Python and the whole metrics."""
 
-from __future__ import annotations
-
 import tracemalloc
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """The metric that is chosen fits the grades of all parts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

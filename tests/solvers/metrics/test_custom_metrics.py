@@ -1,7 +1,5 @@
 """Metrics of the user's: a function of the grades of a query in ranking order."""
 
-from __future__ import annotations
-
 from importlib.metadata import EntryPoint
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The table holds what the metric says of each column, dense or sparse."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """Weighted means: the laws of weights, and the error of the mean against the bootstrap."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Metrics: brute force over tie orders, other libraries, laws, and what is remembered between calls."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Metrics: what the options of a spelling mean, what bad input gets, and how a metric is spelled."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

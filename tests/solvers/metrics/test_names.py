@@ -1,7 +1,5 @@
 """Metrics by the names of papers and other tools."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

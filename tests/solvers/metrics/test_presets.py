@@ -1,7 +1,5 @@
 """The conventions of other tools, against the tools themselves and what the official scripts print."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

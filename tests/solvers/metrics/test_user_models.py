@@ -1,7 +1,5 @@
 """ERR and RBP, AUC, and domination: their definitions, other tools, and tied scores by brute force."""
 
-from __future__ import annotations
-
 import itertools
 import shutil
 from collections.abc import Callable

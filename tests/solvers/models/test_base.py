@@ -1,7 +1,5 @@
 """Models: what they predict, and that what is loaded is what was saved."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Blends score as the sum of their members, and are as small as they can be."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Old and damaged model files: read as they were written, or a ModelFormatError."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Models that were fitted on some features score data with more as if these were not there."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files of LightGBM, XGBoost and CatBoost score as these libraries do; other kinds are refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

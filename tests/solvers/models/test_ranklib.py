@@ -1,7 +1,5 @@
 """Models of RankLib: an independent walk through the XML in single precision scores as what is read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from xml.etree import ElementTree
 

@@ -1,7 +1,5 @@
 """Models of trees: what they predict, that they come back to the bit, and that no hostile file is loaded."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

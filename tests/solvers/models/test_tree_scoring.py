@@ -1,7 +1,5 @@
 """Trees prepared for many documents give the bits of a walk down each tree, whatever thresholds and values are."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Trees answer as a walk from the root down says, whatever holds the features; what is no tree is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

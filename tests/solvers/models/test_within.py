@@ -1,7 +1,5 @@
 """Columns computed within each query, against pandas; and models of trees of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What all online learners share: pieces equal the whole, progressive scores, sparse, invariances, refusals."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """PAMIR against plain numpy on the pairs it draws, and that it draws them alike."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """Pegasos against plain numpy on the pairs it draws."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

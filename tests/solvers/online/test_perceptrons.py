@@ -1,7 +1,5 @@
 """Perceptrons against plain Python, and their thresholds and committees."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """SOLAR against plain numpy, and what its covariance must be."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """Batch optimizers against scipy and the conditions of an optimum, on losses of different kinds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """DominationRank's descent: its gradient, curvatures and bounds, its steps, and what would stall or break them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

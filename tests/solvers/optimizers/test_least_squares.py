@@ -1,7 +1,5 @@
 """Ridge by both ways against the closed form."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

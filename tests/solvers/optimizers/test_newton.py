@@ -1,7 +1,5 @@
 """Truncated Newton on objectives whose minimum is known."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

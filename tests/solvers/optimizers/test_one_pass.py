@@ -1,7 +1,5 @@
 """One-pass optimizers: the lazy kernels against plain numpy that moves every weight at every list."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

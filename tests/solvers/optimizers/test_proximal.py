@@ -1,7 +1,5 @@
 """The accelerated proximal gradient method against other methods, and the conditions of an optimum."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Paths of C: every point as good as a fit from nothing, for less."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import copy
 from typing import Any

@@ -1,7 +1,5 @@
 """Newton's method and coordinate descent as parts of a composition."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

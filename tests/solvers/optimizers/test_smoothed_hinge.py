@@ -1,7 +1,5 @@
 """RankSVM's hinge against linear and quadratic programs on explicit pairs, and its bounds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The pool of a run against trec_eval, with and without -c; what a metric is called; a model's own metric."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rankings from outside: every kind gives the scores that its library, or a plain rule, gives the documents."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 from typing import Any

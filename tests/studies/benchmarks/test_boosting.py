@@ -1,7 +1,5 @@
 """Configurations of boosted rankers on tasks, through the command: what is fitted, kept, put together and compared."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The load of a coordinator, and the memory of a study, are measured."""
 
-from __future__ import annotations
-
 import pytest
 
 from ranktune.studies.benchmarks import coordinator, memory

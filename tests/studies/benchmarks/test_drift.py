@@ -1,7 +1,5 @@
 """The benchmark of alarms: its data are as it says, and in small it finds what changes and little else."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The goals of benchmarks stand beside their newest results."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The benchmarks run, on cases made small, and report what they measured."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Solvers of one problem are compared at equal objective: all methods reach it."""
 
-from __future__ import annotations
-
 import pytest
 
 from ranktune.studies.benchmarks import objective

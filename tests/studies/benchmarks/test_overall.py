@@ -1,7 +1,5 @@
 """All data sets together: ranks and their tests against SciPy and published values, and laws of our lead."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

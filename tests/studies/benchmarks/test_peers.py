@@ -1,7 +1,5 @@
 """The peers of the comparison of whole tools: what they get, how long they run, and that each learns."""
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 import subprocess

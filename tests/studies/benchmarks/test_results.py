@@ -1,7 +1,5 @@
 """Tables of benchmarks on the terminal, in files and in Markdown."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from io import StringIO

@@ -1,7 +1,5 @@
 """The problems of every class, the peers as samplers, and mean ranks, through the command where they show there."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

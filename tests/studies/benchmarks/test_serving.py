@@ -1,7 +1,5 @@
 """The benchmark of scoring runs on a small case, and says whether the scores are those of walks."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Generated tasks: a function of kind and seed, with the shares that they promise."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The benchmark of promises: its data, its table, and that a study does not promise what it cannot keep."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Whole tools at equal time, through the command: what is measured, kept and reported."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

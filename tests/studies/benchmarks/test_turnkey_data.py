@@ -1,7 +1,5 @@
 """Cases are read from LETOR folders, in folders of parts, by prefixes and in single files."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

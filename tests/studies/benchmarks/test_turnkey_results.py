@@ -1,7 +1,5 @@
 """What finished cells say: means, comparisons paired by query, and verdicts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

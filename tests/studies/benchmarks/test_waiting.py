@@ -1,7 +1,5 @@
 """What a user waits for beside fits."""
 
-from __future__ import annotations
-
 import pytest
 
 from ranktune.studies.benchmarks import waiting

@@ -1,7 +1,5 @@
 """What is decided on the table: orders of configurations and choices among trials, on values that are known."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

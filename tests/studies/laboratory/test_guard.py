@@ -1,7 +1,5 @@
 """Rules of a study are no worse than stored, on the tasks of the table that confirm."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 

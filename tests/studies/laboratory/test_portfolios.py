@@ -1,7 +1,5 @@
 """The portfolios of the solvers: defaults with one choice changed, judged by what they add to a blend."""
 
-from __future__ import annotations
-
 import json
 from importlib.resources import files
 from pathlib import Path

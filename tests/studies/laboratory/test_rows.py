@@ -1,7 +1,5 @@
 """Rows of the table: what a configuration reaches is what its ranker reaches, and rows are kept as they were."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import astuple, replace
 from pathlib import Path

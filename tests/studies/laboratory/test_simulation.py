@@ -1,7 +1,5 @@
 """Laws of simulated studies, on small tables that are made up."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

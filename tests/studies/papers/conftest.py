@@ -1,7 +1,5 @@
 """What tests of papers share."""
 
-from __future__ import annotations
-
 import pytest
 
 from ranktune.studies.papers.reproduce import Dataset

@@ -1,7 +1,5 @@
 """Verdicts on what papers say: cases counted by hand, and counts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

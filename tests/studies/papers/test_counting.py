@@ -1,7 +1,5 @@
 """The data structures that the paper on RankSVM compares count right."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Simulated days: what they hold, what a day takes over from the one before, and that the past alone decides."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every paper's figures are drawn of small data, from its tables to the page."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

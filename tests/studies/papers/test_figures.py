@@ -1,7 +1,5 @@
 """Figures of papers: charts as SVG, verdicts of figures, the page, and what figures are computed from, by hand."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path

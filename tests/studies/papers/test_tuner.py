@@ -1,7 +1,5 @@
 """Samplers on the grid of a paper: what they visit, how regret is counted, and the points that validation chooses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

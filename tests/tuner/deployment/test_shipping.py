@@ -1,7 +1,5 @@
 """A model and the definitions of its features in a folder, and in engines that compute the features by them."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

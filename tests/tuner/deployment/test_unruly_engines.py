@@ -1,7 +1,5 @@
 """Engines that answer with anything: nothing that they say is believed, and no answer is waited for for ever."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import socket

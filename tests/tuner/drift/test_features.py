@@ -1,7 +1,5 @@
 """Tests of features by query: what is kept of training data, exact levels, and what is found."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from pathlib import Path
 

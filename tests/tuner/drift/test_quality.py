@@ -1,7 +1,5 @@
 """The metric on new queries beside that of a study: other computations of its tests, and its rates."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import ttest_ind, ttest_rel

@@ -1,7 +1,5 @@
 """Errors of the compiler are tried again, and no trial fails for them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Costs of features: how they are declared, which entry counts, and what a model costs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sets of features: they keep the limits, lie within each other, and explain nearly as much as the best of all sets."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import chain, combinations
 

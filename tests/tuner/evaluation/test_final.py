@@ -1,7 +1,5 @@
 """The final fit: of all queries or of a split, within a limit, or a model as it is; it is scored on test queries."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Boosting on folds: each fold stops the growth, and the rounds are those that are best over all folds."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Boosting that its limit ended goes on from the stored model, whatever process fits it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import replace

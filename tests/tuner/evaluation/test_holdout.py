@@ -1,7 +1,5 @@
 """Evaluation on a given split: boosting grows until validation stops it, samples come first, and results are kept."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What trials leave is a shortcut: the same configuration finds it, another one or damage does not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

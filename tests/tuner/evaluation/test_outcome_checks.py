@@ -1,7 +1,5 @@
 """Objectives that misbehave: each costs its own trial, with the reason in the record, and nothing else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, cast
 

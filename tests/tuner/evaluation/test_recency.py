@@ -1,7 +1,5 @@
 """Recency weights: what they are, who has them, and that they stay in fitting."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Outcomes as bytes: what comes back is what went, and damage is a failure of that trial."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """The trust region: how large it is after which trials, what lies in it, and that the search stays there."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Judging a log: outcomes as by scalar credit, both forms of logs, intervals, alarms without a difference, bad logs."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

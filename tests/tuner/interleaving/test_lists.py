@@ -1,7 +1,5 @@
 """Interleaved lists: the papers' algorithms written another way, and what random clicks may prefer."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import permutations
 

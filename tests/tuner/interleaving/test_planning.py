@@ -1,7 +1,5 @@
 """Planned tests: their power by enumeration, and in simulations that judge lists and clicks of users."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

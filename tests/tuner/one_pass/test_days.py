@@ -1,7 +1,5 @@
 """Passes from day to day: each configuration learns on as alone, nothing grows, and a killed day can be resumed."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The race: its looks, its test, and that it keeps what is best on average."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """A pass: its metric is that of each ranker alone, an interrupted one ends as a whole one, bad data are refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

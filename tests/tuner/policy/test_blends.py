@@ -1,7 +1,5 @@
 """Blends: no worse than their members where these err apart, honest about what they score, indifferent to scale."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

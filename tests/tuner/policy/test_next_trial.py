@@ -1,7 +1,5 @@
 """The order of a search, by what is known: first configurations, unfinished models, then the searches in turn."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator

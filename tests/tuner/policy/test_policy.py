@@ -1,7 +1,5 @@
 """All thresholds are in one policy, and a study decides by the one that it is given."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The end of a study in the time that is left: the best first, then as many solvers as fit, bags as large as fit."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

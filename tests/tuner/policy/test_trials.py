@@ -1,7 +1,5 @@
 """Which trials replace the first configuration: those ahead by more than their noise, the highest first."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The incumbent on the columns of new data."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

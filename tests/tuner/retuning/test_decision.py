@@ -1,7 +1,5 @@
 """Keep, refit or replace: laws, and how often nothing is kept where nothing moved."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The queries that a model was fitted to are known again, by content, wherever they are read from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

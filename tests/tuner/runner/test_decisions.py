@@ -1,7 +1,5 @@
 """Where trials are scored: on folds where fits are cheap, once where folds would leave few of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

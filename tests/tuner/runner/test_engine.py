@@ -1,7 +1,5 @@
 """A study from end to end on small data whose answer is known."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

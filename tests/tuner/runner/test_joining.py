@@ -1,7 +1,5 @@
 """Workers that join a study over its folder or its database, find its data, and refuse what they cannot do."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

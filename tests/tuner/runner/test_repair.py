@@ -1,7 +1,5 @@
 """Studies whose stored arrays are damaged: resumed, they give the undamaged results; the user gets one line."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The list of stages: their order, what they need, one replaced, and a study that goes on after a stop."""
 
-from __future__ import annotations
-
 import threading
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Three commands begin at the same time on one empty database: each ends as it does alone."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

@@ -1,7 +1,5 @@
 """What the optimiser believes: equal to the surrogate of the sampler, in the units of the metric."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

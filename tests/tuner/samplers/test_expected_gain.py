@@ -1,7 +1,5 @@
 """The expected gain of a suggestion, by which a caller may stop."""
 
-from __future__ import annotations
-
 import numpy as np
 import optuna
 import pytest

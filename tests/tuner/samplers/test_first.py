@@ -1,7 +1,5 @@
 """What a study tries first: sound defaults of every kind, with all features."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Spaces of scikit-optimize and Optuna are those of RankTune."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The sampler as a package of OptunaHub's registry."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Several objectives, constraints, and studies whose space changed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Thompson sampling by its name: every decision maximises one draw from the posterior, and can be replayed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

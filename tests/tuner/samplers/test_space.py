@@ -1,7 +1,5 @@
 """Configurations of a union space: those of a portfolio, and rounds of boosting beyond what is searched."""
 
-from __future__ import annotations
-
 import pytest
 from optuna.trial import create_trial
 

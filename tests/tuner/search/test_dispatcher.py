@@ -1,7 +1,5 @@
 """Who runs trials, by a clock set by hand and leases of a real file: offers, losses, stopping, starting."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Collection, Iterator

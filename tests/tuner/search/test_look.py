@@ -1,7 +1,5 @@
 """The first look: who may still win, what a trial costs, and what a study does with it."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict, replace

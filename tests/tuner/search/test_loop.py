@@ -1,7 +1,5 @@
 """The trial loop with objectives of our own: totals, resuming, failures, dead workers."""
 
-from __future__ import annotations
-
 import os
 import zlib
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Where time is given, solvers share the seconds; each is searched on its own, and nobody waits for trees."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

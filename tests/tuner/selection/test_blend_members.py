@@ -1,7 +1,5 @@
 """What a delivered blend consists of: models of several columns, and the plain average of trees beside it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Choosing: noise is not mistaken for merit, ties go to the earlier trial, nothing looks at test to choose."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The corrected estimate of the chosen one: laws, brute force on few queries, and coverage in simulated studies."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Evidence: what is read is what was written, and the documents kept are those of the queries that matter."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

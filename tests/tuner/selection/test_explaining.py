@@ -1,7 +1,5 @@
 """What a study keeps of its models' explanations is what their functions find, and takes no more than its time."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from dataclasses import replace

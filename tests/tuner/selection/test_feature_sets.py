@@ -1,7 +1,5 @@
 """Studies within limits of cost or number of features: trials, blends and the delivered model keep them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The end of a study: blends, evidence, estimates, plans that keep to queries, and limits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, cast
 

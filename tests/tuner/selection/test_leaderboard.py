@@ -1,7 +1,5 @@
 """Rows of the leaderboard: means over splits, verdicts, what may be taken instead, what validation promises."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

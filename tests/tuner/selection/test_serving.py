@@ -1,7 +1,5 @@
 """Studies whose model a system must load: what is delivered, what that costs, and that copies lose what is said."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, NoReturn
 

@@ -1,7 +1,5 @@
 """The end of a study keeps its time limit: nothing is fitted twice, and nothing goes on for the sake of a sentence."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Collection, Mapping

@@ -1,7 +1,5 @@
 """Problems that travel: the same bytes for the same files, and no file where none belongs."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

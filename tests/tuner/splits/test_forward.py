@@ -1,7 +1,5 @@
 """Divisions forward in time: laws on random times, and equality with scikit-learn's on distinct ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any

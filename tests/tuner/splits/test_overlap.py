@@ -1,7 +1,5 @@
 """Queries in two parts of a split are detected by content and left out of training."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

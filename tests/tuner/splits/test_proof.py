@@ -1,7 +1,5 @@
 """Stored arrays are what was written, or they are refused: any damage, of any file."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Splits and validation plans: nothing leaks, nothing is lost, nothing is split inside a query."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

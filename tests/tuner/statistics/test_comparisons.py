@@ -1,7 +1,5 @@
 """Paired comparisons: checked with scipy, every sign pattern by brute force, laws of both, and Holm by definition."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """Importances: known answers, parameters that do not matter, inactive parameters, laws."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

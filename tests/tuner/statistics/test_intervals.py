@@ -1,7 +1,5 @@
 """Intervals and tests over queries: laws, brute force, and coverage by simulation."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How far values of configurations moved: laws, and the variance against simulation."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

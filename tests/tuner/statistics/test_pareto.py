@@ -1,7 +1,5 @@
 """Fronts, knees and limits: brute force over random options, laws, and what a wrong limit says."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Several processes that are the first to use an empty record, or one of an older Optuna: all of them go on."""
 
-from __future__ import annotations
-
 import multiprocessing
 from collections.abc import Sequence
 from multiprocessing.synchronize import Barrier

@@ -1,7 +1,5 @@
 """Leases: nobody's trial is another's, what is lost is tried once more, and a clock that jumps ends nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial

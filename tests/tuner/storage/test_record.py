@@ -1,7 +1,5 @@
 """The record: what was written is there, whole, whoever opens it."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """A study under the same name: what is the same, what widens it soundly, and what is refused with its name."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import partial

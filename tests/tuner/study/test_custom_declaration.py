@@ -1,7 +1,5 @@
 """A study declares the user's solvers and metrics so that it can be read anywhere, and run where they exist."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

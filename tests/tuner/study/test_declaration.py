@@ -1,7 +1,5 @@
 """The declaration: fields checked, names normalised, TOML and Python the same."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The log of a study: what is written is read, whatever a crash, a full disk or hostile text did to it."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """The home folder: places with strange names work, places that cannot be written are refused before anything runs."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """One process runs a study: locks, whom they name, and what dead holders leave."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A preset sets what is not given, and the record says so."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

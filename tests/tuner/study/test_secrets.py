@@ -1,7 +1,5 @@
 """Addresses of MLflow: what is valid, and that no password is written anywhere."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

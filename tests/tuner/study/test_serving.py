@@ -1,7 +1,5 @@
 """What the setting `serve` leaves in a study's search space, and what it refuses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Clusters for the tests of a session: their start takes seconds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """What a worker computes for the coordinator, and what the coordinator never loads."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What every executor promises, on processes of this machine and on clusters."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """An interrupt ends a loop even where something has swallowed its exception."""
 
-from __future__ import annotations
-
 import logging
 import signal
 import threading

@@ -1,7 +1,5 @@
 """Limits inside the worker, with the data of a study, and what may be asked for."""
 
-from __future__ import annotations
-
 import math
 import pickle
 import sys

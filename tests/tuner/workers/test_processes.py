@@ -1,7 +1,5 @@
 """Worker processes: what dies, hangs or is stopped costs itself only; nothing of them is left afterwards."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

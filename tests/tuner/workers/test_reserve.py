@@ -1,7 +1,5 @@
 """The worker in reserve: kept where one may be lost, taken in the place of one that was, gone with the executor."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

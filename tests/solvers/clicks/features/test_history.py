@@ -1,7 +1,5 @@
 """Features as of the search are those of a loop over all earlier events, whatever the batches and windows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

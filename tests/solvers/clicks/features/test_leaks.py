@@ -1,7 +1,5 @@
 """What was made of positions, outcomes or later clicks is named on every log; what was known before is not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

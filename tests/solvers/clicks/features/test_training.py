@@ -1,7 +1,5 @@
 """The table to learn from: its rows are the impressions of the log, and a reader of tables takes them as they are."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

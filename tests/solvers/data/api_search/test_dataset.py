@@ -1,7 +1,5 @@
 """api-search: the shipped file is whole and has the promised split, and its derived features are what they say."""
 
-from __future__ import annotations
-
 from importlib import resources
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Categories, dates and truth values of tables become the same features whatever holds the table."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone

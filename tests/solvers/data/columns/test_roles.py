@@ -1,7 +1,5 @@
 """Which column of a table is what, and what queries take from weights and times."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Text is taken as categories and dates alike where polars does it and where Python looks at each value."""
 
-from __future__ import annotations
-
 import narwhals as nw
 import numpy as np
 import pandas as pd

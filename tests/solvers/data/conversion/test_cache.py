@@ -1,7 +1,5 @@
 """The cache of large files: used while neither the file nor the cache has changed, and given up where it cannot be."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A converted folder holds what reading the source gives, whatever the blocks are, or nothing is left of it."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import subprocess

@@ -1,7 +1,5 @@
 """Tables that are converted in batches hold what reading them as a whole gives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What lies in or beside the data is used or mentioned: files of LightGBM, columns of query ids of frames."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

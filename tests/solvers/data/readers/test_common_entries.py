@@ -1,7 +1,5 @@
 """Entries of the commonest form have a faster path: it reads what exact arithmetic gives, beside all other forms."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

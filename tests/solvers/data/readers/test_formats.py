@@ -1,7 +1,5 @@
 """The table of readers: every row is whole, a package may offer more, and what is said and completed comes from it."""
 
-from __future__ import annotations
-
 from importlib import metadata
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a format cannot say clearly is refused with place and remedy, or said in a remark; nothing is lost silently."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

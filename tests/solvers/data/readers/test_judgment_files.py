@@ -1,7 +1,5 @@
 """Files of judgments of other tools: the separator is that of the whole file, and nothing is read in another way."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Judgments in a separate file."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Data sets of LightGBM and XGBoost."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import lightgbm

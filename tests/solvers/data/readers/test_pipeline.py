@@ -1,7 +1,5 @@
 """Text that two threads parse is what one thread reads, and its faults are the same."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Reading text: what lines mean, faults by line and column, options, and real files."""
 
-from __future__ import annotations
-
 import bz2
 import functools
 import gzip

@@ -1,7 +1,5 @@
 """Reading text: damaged lines, any bytes and any doubles, as an independent plain reader has them."""
 
-from __future__ import annotations
-
 import math
 import re
 import warnings

@@ -1,7 +1,5 @@
 """Features that look like an id, a position or a leak; how columns are taken."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Features that know what came after the ranking: by their names and by how well they rank beside the others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

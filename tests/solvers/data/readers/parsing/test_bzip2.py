@@ -1,7 +1,5 @@
 """bzip2 files of one and of several streams: what was packed comes back whole, or an error does."""
 
-from __future__ import annotations
-
 import bz2
 from pathlib import Path
 

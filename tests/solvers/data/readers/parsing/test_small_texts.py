@@ -1,7 +1,5 @@
 """Small texts of the commonest form are read to the bit as the kernels read them; of others nothing is read."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Table files: their kinds, numbers without titles, runs."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 from pathlib import Path

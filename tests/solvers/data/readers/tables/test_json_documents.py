@@ -1,7 +1,5 @@
 """JSON documents and the feature logs of search engines."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

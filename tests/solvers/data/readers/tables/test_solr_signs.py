@@ -1,7 +1,5 @@
 """The signs of Solr's [features] are those that read every text of the file."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
