@@ -1,5 +1,7 @@
 """The end of a study: explanations, pages and copies that fail are said and left out, and the result is saved."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import replace
 from functools import partial
