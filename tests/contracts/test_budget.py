@@ -17,7 +17,7 @@ from tests.support.paths import ROOT
 
 RELEASED = {"solvers": 310925, "tuner": 226322, "studies": 108368, "dashboards": 65386, "tests": 705835}
 """What each folder had at the last release. The next minor release writes its own numbers here."""
-BUDGET = {"solvers": 320500, "tuner": 226100, "studies": 76000, "dashboards": 65600, "tests": 723500}
+BUDGET = {"solvers": 317800, "tuner": 224400, "studies": 76000, "dashboards": 61500, "tests": 680600}
 """What each folder may have. What is removed is taken off here in the same commit. What moves to another folder moves
 here too; nothing else is ever added."""
 SILENT = {
@@ -71,7 +71,7 @@ def test_the_budget_only_falls(version: str) -> None:
 
 
 def test_it_is_below_that_of_the_last_release() -> None:
-    assert sums(BUDGET)[0] <= sums(RELEASED)[0]
+    assert all(now <= released for now, released in zip(sums(BUDGET), sums(RELEASED), strict=True))
 
 
 if __name__ == "__main__":

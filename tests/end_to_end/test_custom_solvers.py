@@ -129,7 +129,7 @@ def resumed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     bare = start(folder, "bare")
     _, said = bare.communicate(timeout=300)
     assert bare.returncode != 0
-    assert "the solver 'Slow' is not registered here" in said and "ranktune.register_solver" in said
+    assert "the solver 'Slow' is not registered here" in said and "register_solver" in said
 
     second = start(folder, "resume")
     printed, said = second.communicate(timeout=500)
