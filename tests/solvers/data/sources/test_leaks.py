@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import ranktune
+from ranktune.notebook import StudyResult
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.columns.decisions import Undecided
 from ranktune.solvers.data.columns.meanings import tells_after
@@ -97,7 +98,7 @@ def test_a_leak_is_asked_about_in_a_study_and_named_if_it_is_known(tmp_path: Pat
     frame, grade, generator = table()
     data = frame.with_columns(clicks=generator.poisson(0.3 + 4.0 * grade))
 
-    def tune(**options: Any) -> ranktune.StudyResult:
+    def tune(**options: Any) -> StudyResult:
         return ranktune.tune(
             data,
             home=tmp_path,
