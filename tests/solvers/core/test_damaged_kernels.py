@@ -110,15 +110,14 @@ def test_files_in_the_place_of_others_are_not_believed(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("command", ["data", "solvers", "tune"])
+@pytest.mark.parametrize("command", ["solvers", "tune"])  # `data` reads small text without kernels
 def test_commands_go_on_and_say_it_once(command: str, tmp_path: Path) -> None:
     (tmp_path / "train.txt").write_text("".join(f"{k % 2} qid:{k // 4} 1:{k % 7} 2:{k % 3}\n" for k in range(80)))
     folder = folders.code_folder()
     assert folder is not None
     shutil.copytree(folder, tmp_path / "cache" / Path(folder).name)
-    arguments = {"data": ["train.txt"], "solvers": ["--warm", "BestFeature"]}.get(
-        command, ["train.txt", "--solver", "BestFeature", "--trials", "1", "--jobs", "1"]
-    )
+    tune = ["train.txt", "--solver", "BestFeature", "--trials", "1", "--jobs", "1"]
+    arguments = tune if command == "tune" else ["--warm", "BestFeature"]
     environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "RANKTUNE_HOME": str(tmp_path / "runs")}
 
     def run() -> str:
