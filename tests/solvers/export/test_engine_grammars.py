@@ -111,7 +111,9 @@ def test_definitions_for_solr_are_of_types_that_its_setters_take() -> None:
     missing = np.array([0.5, 0.0, 0.25, 0.0, 1e-9])
     model = LinearModel(np.ones(5), "RankSVM", feature_names=names, encoding=Encoding(columns=columns), missing=missing)
     source = source_of(model, "solr", "mine", "store")
-    load_solr_features(definition_files(source, meanings_of(source))["features.json"])
+    definitions = definition_files(source, meanings_of(source))["features.json"]
+    load_solr_features(definitions)
+    assert [feature["name"] for feature in json.loads(definitions)] == list(names)
 
 
 def knowing() -> TreeModel:

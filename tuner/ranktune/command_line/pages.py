@@ -1,4 +1,4 @@
-"""The commands report and dashboard: write one file, or serve the live pages until interrupted."""
+"""What `show --page` and `show --live` do: write one file, or serve the live pages until interrupted."""
 
 from __future__ import annotations
 

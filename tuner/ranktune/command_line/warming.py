@@ -1,4 +1,4 @@
-"""The command warm: compile before the first study what studies use, or for a wheel when it is built."""
+"""What `solvers --warm` does: compile before the first study what studies use, or for a wheel when it is built."""
 
 from __future__ import annotations
 
