@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.cases import seeds_of
-from ranktune.studies.benchmarks.results import Benchmark, add_commands, append_result, stored_results
+from ranktune.studies.benchmarks.results import Benchmark, add_commands
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.studies.benchmarks.task_table.packing import pack
 from ranktune.studies.benchmarks.tasks import DRAWN, confirms, task_of
@@ -25,7 +26,7 @@ from ranktune.studies.laboratory.analysis import by_task, means, ordered, picked
 from ranktune.studies.laboratory.configurations import configurations, first_with_rows, name_of
 from ranktune.studies.laboratory.deliveries import Delivered
 from ranktune.studies.laboratory.making import Wanted, make_table, read_rows
-from ranktune.studies.laboratory.portfolios import added_on, additions, error_of, shown, taken
+from ranktune.studies.laboratory.portfolios import error_of, scored_on, shown, taken
 from ranktune.studies.laboratory.rows import SHARES
 from ranktune.studies.laboratory.rules import Rules
 from ranktune.studies.laboratory.simulating import (
@@ -81,31 +82,26 @@ def packed(keep: Kept, output: Annotated[Path, typer.Argument(help="The file, .n
 
 
 def portfolio(
-    keep: Annotated[Path, typer.Option("--keep", help="The file of the gains. What is in it is not repeated.")],
+    keep: Annotated[Path, typer.Option("--keep", help="The folder of the scores. What is in it is not repeated.")],
     seeds: Annotated[str, typer.Option(help="Seeds of drawn tasks, first:last, the last without.")] = "0:72",
 ) -> list[Table]:
-    """Show what the solvers' defaults with one choice changed add to the blend, and which are to be tried first."""
-    known = {row["task"]: row["gains"] for row in stored_results(keep, dict)}
-    for seed in seeds_of(seeds):
-        if f"{DRAWN}-{seed}" not in known:
-            row = added_on(_drawn(seed), SOLVERS)
-            append_result(keep, row)
-            known[row["task"]] = row["gains"]
-    every = additions(known, *_halves(list(known), keep))
+    """Choose the configurations of boosting that a study tries first, by what they add to its blend for their time."""
+    numbers = {f"{DRAWN}-{seed}": seed for seed in seeds_of(seeds)}
+    known = {name: scored_on(_drawn(seed), SOLVERS, keep / f"{name}.npz") for name, seed in numbers.items()}
+    learn, confirm = ([known[task] for task in half] for half in _halves(list(known), keep))
     rows: list[Row] = [
         {
-            "added": each.name,
-            "learn": f"{each.learn.mean():+.4f}",
-            "error": f"{error_of(each.learn):.4f}",
-            "confirm": f"{each.confirm.mean():+.4f}",
-            "its error": f"{error_of(each.confirm):.4f}",
-            "s": f"{each.seconds:.2f}",
-            "taken": "yes" if each in taken(every) else "",
+            "configuration": shown(json.loads(part.name)),
+            "learn": f"{part.learn.mean():+.4f}",
+            "error": f"{error_of(part.learn):.4f}",
+            "confirm": f"{part.confirm.mean():+.4f}",
+            "its error": f"{error_of(part.confirm):.4f}",
+            "time": f"{part.seconds:.2f}",
         }
-        for each in every
+        for part in taken(learn, confirm)
     ]
-    note = f"Gains of the blend on test queries of {len(known)} tasks. Seconds of a fit."
-    return [Table("what is added to the portfolios", rows, note)]
+    note = "What the blend loses on test queries without it. The time of a trial and a refit; the mean is 1."
+    return [Table("what is tried first of boosting", rows, note)]
 
 
 def order(keep: Kept, count: Annotated[int, typer.Option(help="So many configurations.", min=1)] = 8) -> list[Table]:

@@ -1,22 +1,26 @@
-"""What is added to the portfolios of the solvers, `portfolio.json`, which a study tries first.
+"""Which configurations a study tries first: those that add most to the blend that it delivers, for their time.
 
-A study blends its models, so that a configuration is worth what it adds to the blend of all others. Candidates are the
-defaults of the solvers with one choice changed. On each task the first configurations of all solvers and the candidates
-are fitted, and the blend with a candidate is compared with that of the first configurations alone on test queries. A
-solver gets the candidate that adds most on the tasks to learn from, if it also adds on those that confirm.
+Candidates are what a study tries first, the defaults of the solvers with one choice changed, and these with other sizes
+of trees. Each is fitted to each task once, and its scores of the validation and the test queries are kept. Those of
+boosting are taken whose blend is best, less a price of their seconds. The others are of linear models, which take next
+to no time, so that all stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
 
 import numpy as np
 from optuna.distributions import CategoricalDistribution
 
-from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.laboratory.configurations import Configuration, configurations, name_of
@@ -26,70 +30,108 @@ from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.first import alike, grows
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.splits.plans import query_folds
+from ranktune.tuner.splits.proof import read_archive
 from ranktune.tuner.study.declaration import Study
 
-LEAST = 0.0005
-"""What a candidate must add to the blend, and more than a standard error, on both halves of the tasks. Set by hand."""
-LIMIT = 6.0
+PRICE = 0.0006
+"""What a trial and a refit of mean length must add to the blend. Set by hand."""
+LIMIT = 10.0
 """Processor seconds after which a fit ends."""
+FORMS: dict[str, tuple[dict[str, Value], ...]] = {
+    "LambdaMART": ({"leaves": 8}, {"leaves": 31}, {"leaves": 64, "min_documents": 100}),
+    "GBDTRanker": ({"leaves": 8}, {"leaves": 31}),
+    "SymmetricGBDT": ({"depth": 4}, {"depth": 6}, {"depth": 6, "learning_rate": 0.2}, {"depth": 8}),
+}
+"""The sizes of trees that candidates have."""
 
 
-def changed_choices(solvers: Sequence[str]) -> list[Configuration]:
-    """Return the defaults of each solver with each choice changed, but for those that a study tries first anyway."""
-    space, first = Study(solvers=list(solvers)).union_space(), configurations(solvers, 0)
-    result = []
+def candidates(solvers: Sequence[str]) -> list[Configuration]:
+    """Return what a study of these solvers tries first, and the defaults of each with other choices and sizes."""
+    space, result = Study(solvers=list(solvers)).union_space(), configurations(solvers, 0)
     for defaults in space.defaults():
+        solver = str(defaults[SOLVER])
+        choices: list[dict[str, Value]] = [{}]
         for name in defaults:
             known = space.distributions[name]
-            choices = known.choices if isinstance(known, CategoricalDistribution) and name != SOLVER else ()
-            each = (space.configuration(str(defaults[SOLVER]), {name.partition(".")[2]: choice}) for choice in choices)
-            result += [params for params in each if params and not any(alike(params, other) for other in first)]
+            values = known.choices if isinstance(known, CategoricalDistribution) and name != SOLVER else ()
+            choices += [{name.partition(".")[2]: value} for value in values if value != defaults[name]]
+        for choice in choices:
+            every = (space.configuration(solver, {**choice, **form}) for form in FORMS.get(solver, ({},)))
+            result += [params for params in every if params and not any(alike(params, other) for other in result)]
     return result
 
 
-def added_on(split: Split, solvers: Sequence[str]) -> Json:
-    """Return what each candidate adds to the blend on the test queries of a task, and the seconds of its fit."""
-    vali, test = split.vali, split.test
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """The configurations that were fitted to a task.
+
+    Attributes
+    ----------
+    known : list of Configuration
+    seconds : array of shape (m,)
+        What a trial and a refit of each take, relative to the mean of those of boosting.
+    vali, test : array of shape (m, n_documents)
+        Their scores, divided by the spread within validation queries.
+    """
+
+    queries: Queries
+    test_queries: Queries
+    known: Sequence[Configuration]
+    seconds: Floats
+    vali: Floats
+    test: Floats
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The place of each configuration by its name."""
+        return {name_of(params): place for place, params in enumerate(self.known)}
+
+    def reached(self, names: Sequence[str]) -> float:
+        """Return what the blend of these configurations scores on test queries."""
+        places, metric = [self.places[name] for name in names if name in self.places], parse_metric(METRIC)
+        solvers = [str(self.known[place][SOLVER]) for place in places]
+        folds = query_folds(self.queries, POLICY.blend.folds, 0)
+        alone = {k: metric.per_query(self.vali[place], self.queries) for k, place in enumerate(places)}
+        groups = [(str(grows(solver)), solver) for solver in solvers]
+        blends = Blends(self.vali[places], groups, self.queries, metric, folds, first=alone)
+        return metric.mean(blends.of(range(len(places))).shares @ self.test[places], self.test_queries)
+
+
+def scored_on(split: Split, solvers: Sequence[str], path: Path) -> Scored:
+    """Fit the candidates to a task, or read what an earlier run wrote to path, and return their scores."""
+    vali, test, every = split.vali, split.test, {name_of(params): params for params in candidates(solvers)}
     assert vali is not None
     assert test is not None
-    first, fitted = configurations(solvers, 0), list[tuple[Configuration, Floats, Floats, float]]()
-    for params in (*first, *changed_choices(solvers)):
-        try:
-            points, scores = best_of(task_of(name_of(params)), split.train, vali, test, LIMIT)
-        except (RankTuneError, ValueError, ArithmeticError):
-            continue
-        if (spread := scale(scores[0], vali)) > 0.0:
-            fitted.append((params, scores[0] / spread, scores[1] / spread, points[-1].seconds))
-    known, scaled, tests, seconds = zip(*fitted, strict=True)
-    metric, begun = parse_metric(METRIC), [place for place, params in enumerate(known) if params in first]
-    alone = {place: metric.per_query(scaled[place], vali) for place in begun}
-    groups = [(str(grows(str(params[SOLVER]))), str(params[SOLVER])) for params in known]
-    blends = Blends(np.stack(scaled), groups, vali, metric, query_folds(vali, POLICY.blend.folds, 0), first=alone)
-
-    def reached(models: Sequence[int]) -> float:
-        return metric.mean(blends.of(models).shares @ np.stack(tests), test)
-
-    gains = {
-        shown(params): (reached([*begun, place]) - reached(begun), seconds[place])
-        for place, params in enumerate(known)
-        if place not in begun
-    }
-    return {"task": split.name, "gains": gains}
+    if not path.exists():
+        fitted = []
+        for name in every:
+            try:
+                points, scores = best_of(task_of(name), split.train, vali, test, LIMIT)
+            except (RankTuneError, ValueError, ArithmeticError):
+                continue
+            if (spread := scale(scores[0], vali)) > 0.0:
+                best = max(points, key=lambda point: point.vali)
+                took = points[-1].seconds + POLICY.time.refit * best.seconds
+                fitted.append((name, took, *((own / spread).astype(np.float16) for own in scores)))
+        names, seconds, of_vali, of_test = zip(*fitted, strict=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(path, names=np.array(names), took=np.array(seconds), vali=np.stack(of_vali), test=np.stack(of_test))
+    kept = read_archive(path)
+    known = [every[str(name)] for name in kept["names"] if str(name) in every]
+    rows = [place for place, name in enumerate(kept["names"]) if str(name) in every]
+    usual = np.mean([kept["took"][row] for row, params in zip(rows, known, strict=True) if grows(str(params[SOLVER]))])
+    scores_of = (kept[part][rows].astype(np.float64) for part in ("vali", "test"))
+    return Scored(vali, test, known, kept["took"][rows] / usual, *scores_of)
 
 
 @dataclass(frozen=True)
-class Addition:
-    """A candidate: what it adds to the blend, (n_tasks,), on tasks to learn from and that confirm, and its seconds."""
+class Part:
+    """A configuration that is taken: what the blend loses by task without it, and the mean of its relative seconds."""
 
     name: str
     learn: Floats
     confirm: Floats
     seconds: float
-
-    @property
-    def helps(self) -> bool:
-        """Whether it adds to the blend."""
-        return all(gains.mean() > max(LEAST, error_of(gains)) for gains in (self.learn, self.confirm))
 
 
 def error_of(values: Floats) -> float:
@@ -97,24 +139,40 @@ def error_of(values: Floats) -> float:
     return float(values.std() / len(values) ** 0.5)
 
 
-def additions(
-    known: Mapping[str, Mapping[str, tuple[float, float]]], learn: Sequence[str], confirm: Sequence[str]
-) -> list[Addition]:
-    """Return the candidates that were fitted on all tasks, those first that add most on the tasks to learn from.
+def taken(learn: Sequence[Scored], confirm: Sequence[Scored]) -> list[Part]:
+    """Return the configurations of boosting that are worth their time on the tasks to learn from.
 
-    known holds the gain and the seconds of each candidate by task.
+    One is added, left out or exchanged for another while the mean of the blends, less the price of the time, rises.
     """
-    names = set.intersection(*map(set, known.values()))
-    gains = {name: [np.array([known[task][name] for task in half]).T for half in (learn, confirm)] for name in names}
-    every = [Addition(name, own[0], other[0], float(own[1].mean())) for name, (own, other) in gains.items()]
-    return sorted(every, key=lambda each: -each.learn.mean())
+    names = [name for name in learn[0].places if all(name in task.places for task in learn)]
+    solver_of = {name: str(learn[0].known[learn[0].places[name]][SOLVER]) for name in names}
+    others = [name for name in names if not grows(solver_of[name])]
+    boosted = [name for name in names if grows(solver_of[name])]
+    seconds = {name: float(np.mean([task.seconds[task.places[name]] for task in learn])) for name in boosted}
 
+    @cache
+    def reached(parts: frozenset[str]) -> Floats:
+        return np.array([task.reached([*others, *sorted(parts)]) for task in learn])
 
-def taken(ordered: Sequence[Addition]) -> list[Addition]:
-    """Return for each solver the candidate that adds most, of those that help."""
-    helping = [each for each in ordered if each.helps]
-    best = {each.name.split()[0]: each for each in reversed(helping)}
-    return [each for each in helping if each in best.values()]
+    def worth(parts: frozenset[str]) -> float:
+        if max(Counter(solver_of[name] for name in parts).values(), default=0) > POLICY.choice.per_solver:
+            return -np.inf
+        return float(reached(parts).mean()) - PRICE * sum(seconds[name] for name in parts)
+
+    known, best = frozenset[str](), -np.inf
+    while True:
+        fewer = [known, *(known - {name} for name in known)]
+        moves = [*fewer, *(parts | {name} for parts in fewer for name in boosted)]
+        move = max((parts for parts in moves if parts), key=worth)
+        if worth(move) <= best:
+            break
+        known, best = move, worth(move)
+    whole = [reached(known), np.array([task.reached([*others, *known]) for task in confirm])]
+    result = []
+    for name in known:
+        without = [reached(known - {name}), np.array([task.reached([*others, *known - {name}]) for task in confirm])]
+        result.append(Part(name, whole[0] - without[0], whole[1] - without[1], seconds[name]))
+    return sorted(result, key=lambda part: -part.learn.mean() / part.seconds)
 
 
 def shown(params: Configuration) -> str:

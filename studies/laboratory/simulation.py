@@ -124,9 +124,8 @@ class Simulation:
         options = SearchOptions(
             one_part=self._problem.given_split,
             fit_seconds=self._problem.durations.a_fit,
-            per_solver=self._problem.development.n_queries < policy.few_queries,
         )
-        self._startup = policy.search.startup_apart if options.per_solver else policy.search.startup
+        self._startup = policy.search.startup_apart
         self._scheduler = SearchScheduler(
             study, task.space, options, timed=True, clock=self._clock, policy=policy, sampler=self._sampler
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.policy.turns import Account
@@ -60,9 +61,13 @@ class Known:
     is_cut : bool
         Whether boosting that is cut at its limit counts with the rounds that it has.
     fit_seconds : float
-        The rough seconds of a boosted fit until it stops.
+        The seconds of a boosted fit until it stops: a rough estimate, then the mean of those that have stopped.
     has_looked : bool
         Whether a first look was taken.
+    in_vain, most_in_vain : int, float
+        The last trials in a row of which none was ahead of the best of its solver, and how many end the search.
+    behind : mapping of str to float
+        By how many standard errors each solver is behind the best, paired by query.
     worse : frozenset of str
         Solvers that are significantly worse than the best.
     """
@@ -81,6 +86,9 @@ class Known:
     is_cut: bool = False
     fit_seconds: float = 0.0
     has_looked: bool = False
+    in_vain: int = 0
+    most_in_vain: float = math.inf
+    behind: Mapping[str, float] = field(default_factory=dict)
     worse: frozenset[str] = frozenset()
 
     @property
@@ -88,6 +96,24 @@ class Known:
         """How many first configurations of boosting have not finished, where boosting counts when it is cut."""
         untried = sum(one.solver in self.boosting - self.worse for one in self.first)
         return untried + sum(growing.first for growing in self.unfinished) if self.is_cut else 0
+
+    @property
+    def running(self) -> int:
+        """How many trials run."""
+        return sum(account.running for account in self.accounts.values())
+
+    def seconds_of(self, trials: int) -> float:
+        """Return the seconds that so many trials take of which some run, which count half.
+
+        A boosted trial takes as long as those that have finished, any other as long as those of its kind.
+        """
+        took = [*chain.from_iterable(account.usual.items() for account in self.accounts.values())]
+        others = [seconds for solver, seconds in took if solver not in self.boosting]
+        other = sum(others) / len(others) if others else 0.0
+        usual = self.fit_seconds if self.boosting else other
+        running = min(self.running, trials)
+        first = [usual if one.solver in self.boosting else other for one in self.first[: trials - running]]
+        return sum(first) + usual * (trials - len(first) - 0.5 * running)
 
 
 @dataclass(frozen=True)

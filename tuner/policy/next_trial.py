@@ -20,6 +20,7 @@ ALL_RUN = "all trials were run"
 NO_TIME = "no further trial fits into the time"
 NOTHING_LEFT = "nothing is left to try"
 LITTLE_GAIN = "further trials are expected to gain too little"
+IN_VAIN = "the last trials were no better than those before"
 GIVEN_UP = "a trial did not end within its time"
 
 
@@ -32,6 +33,8 @@ def next_action(known: Known, left: float, policy: Policy = POLICY) -> Next:
         return Fit(first.params)
     if growing := _continued(known):
         return Grow(growing.params)
+    if known.in_vain >= known.most_in_vain:
+        return Finish(IN_VAIN)
     if first := _fitting(known, [one for one in known.first if one.solver not in known.worse], left, policy):
         return Fit(first.params)
     if known.finer and policy.search.finer_cost * known.finer.seconds <= left:
@@ -64,11 +67,11 @@ def _continued(known: Known) -> Growing | None:
 
 def _next_search(known: Known, left: float, policy: Policy) -> Suggest | Finish:
     """Return the search that has used the least time of those that are open and fit into the seconds left."""
-    every, worse = known.accounts.values(), known.worse
+    every, behind = known.accounts.values(), known.behind
     are_open = {name: account for name, account in known.accounts.items() if is_open(account, known.share, policy)}
     fitting = {name: account for name, account in are_open.items() if _fits(known, account, left, policy)}
     if fitting:
-        return Suggest(min(fitting, key=lambda name: time_used(fitting[name], is_worse=name in worse, policy=policy)))
+        return Suggest(min(fitting, key=lambda name: time_used(fitting[name], behind.get(name, 0.0), policy)))
     if are_open or known.first or known.further:
         return Finish(NO_TIME)
     return Finish(LITTLE_GAIN if any(account.poor >= policy.search.poor for account in every) else NOTHING_LEFT)

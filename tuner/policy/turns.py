@@ -1,11 +1,12 @@
 """Which search is next: of those that are open, the one that has used the least time.
 
-A search of a solver that is significantly worse than the best, paired by query, counts its seconds many times: it may
-recover, but it will hardly be selected or help a blend.
+The seconds of a search are divided by the odds that its solver is the best, paired by query: the one that leads has
+most of the time, another that is as good has as much, and one that is far behind may still recover.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -67,14 +68,19 @@ def is_open(account: Account, share: float, policy: Policy = POLICY) -> bool:
     return account.poor < policy.search.poor and account.tried < min(account.size, share)
 
 
-def significantly_worse(
-    bests: Mapping[str, Floats], weights: Floats | None = None, policy: Policy = POLICY
-) -> frozenset[str]:
-    """Return the solvers that are significantly worse than the best, by what the best trial of each scored by query."""
+def most_in_vain(fit_seconds: float, policy: Policy = POLICY) -> int:
+    """Return how many trials in a row end a search in vain, if a boosted one takes about so many seconds."""
+    rules = policy.search
+    return int(min(max(rules.seconds_in_vain / max(fit_seconds, 1e-9), rules.poor), rules.most_in_vain))
+
+
+def behind_best(bests: Mapping[str, Floats], weights: Floats | None = None) -> dict[str, float]:
+    """Return by how many standard errors each solver is behind the best, given what its best trial scored by query."""
     best = max(bests.values(), key=lambda values: mean_or_zero(values, weights))
-    return frozenset(name for name, own in bests.items() if z_score(best, own, weights) > policy.significant)
+    return {name: z_score(best, own, weights) for name, own in bests.items()}
 
 
-def time_used(account: Account, *, is_worse: bool, policy: Policy = POLICY) -> float:
-    """Return the seconds by which searches take turns; those of one that is significantly worse count many times."""
-    return account.used * policy.search.worse_cost if is_worse else account.used
+def time_used(account: Account, behind: float, policy: Policy = POLICY) -> float:
+    """Return the seconds by which searches take turns, of a solver so many standard errors behind the best."""
+    odds = math.erfc(behind / math.sqrt(2.0)) / math.erfc(-behind / math.sqrt(2.0))
+    return account.used / max(odds, policy.search.least_share)

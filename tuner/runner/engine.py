@@ -40,9 +40,7 @@ class StudyRun(Session):
         """
         deadline = deadline or Deadline.after(self.study.timeout)
         begun = time.monotonic()
-        self.events.write(
-            Event.STUDY_STARTED, splits=len(problems), trials=self.study.n_trials, jobs=self.executor.jobs
-        )
+        self.events.write(Event.STUDY_STARTED, splits=len(problems), trials=self.study.trials, jobs=self.executor.jobs)
         if not is_built() and _is_first_use(this_version()):
             self.progress.stage("compiling, once: the first study on a machine takes about half a minute longer")
         # One thread for the sampler's small matrices too: several would compete with the workers for the cores.

@@ -144,8 +144,7 @@ def _search(state: State) -> str:
         options=SearchOptions(
             looked=state[LOOK].looked,
             one_part=problem.given_split,
-            fit_seconds=problem.durations.a_fit,
-            per_solver=problem.development.n_queries < problem.policy.few_queries,
+            fit_seconds=problem.durations.a_fit * problem.durations.parts,
             earlier=load_earlier(session.folder.path) if study.after else None,
         ),
         events=session.events,

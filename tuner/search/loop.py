@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
-from dataclasses import replace
 
 from optuna.trial import FrozenTrial, TrialState
 
@@ -56,13 +55,10 @@ class Reports:
         Finished trials, those of earlier runs among them.
     """
 
-    def __init__(
-        self, study: Study, split: str, progress: Progress, events: Events, budget: Budget, clock: Clock, done: int
-    ) -> None:
+    def __init__(self, study: Study, split: str, progress: Progress, events: Events, budget: Budget, done: int) -> None:
         self._study, self._split, self._progress, self._events = study, split, progress, events
-        self._budget, self._clock = budget, clock
-        self.done = self._done_before = done
-        self._begun_at = clock.now()
+        self._budget = budget
+        self.done = done
 
     def split_begins(self) -> None:
         """Show that the trials of the split begin."""
@@ -116,17 +112,18 @@ class Reports:
         return self._study.n_trials if self._study.ends_by_count else None
 
     def _seconds_left(self) -> float | None:
-        """Return how long the split will go on: the mean time of its trials for each to come, and that of its end.
+        """Return how long the split will go on: the time of the trials to come, and that of its end.
 
-        Where the trials are not counted it is the time until the deadline, None without one.
+        A search that ends by gain is expected to end with the next trials in vain. Where nothing says how many trials
+        are to come it is the time until the deadline, None without one.
         """
-        ran, left = self.done - self._done_before, max(self._budget.deadline.left, 0.0)
-        if not self._study.ends_by_count:
-            return None if left == float("inf") else left
-        if ran == 0:
-            return None
-        to_come = (self._clock.now() - self._begun_at) / ran * max(self._study.n_trials - self.done, 0)
-        return min(to_come + self._budget.ending(), left)
+        left, known = max(self._budget.deadline.left, 0.0), self._budget.scheduler.known
+        if self._wanted is not None:
+            return min(self._budget.to_come(max(self._wanted - self.done, 0)), left)
+        if known.most_in_vain < float("inf"):
+            new = sum(one.solver not in known.begun for one in known.first)
+            return self._budget.to_come(new + max(int(known.most_in_vain) - known.in_vain, known.running))
+        return None if left == float("inf") else left
 
 
 Objective = Callable[[Task], Outcome]
@@ -141,9 +138,9 @@ class TrialLoop:
         Turns a solver and its parameters into a task.
     deadline, reserve : Deadline, callable
         No trial begins after the deadline less the reserve: the seconds that selection and refit take, computed from
-        the seconds of each solver's best trial, and whether first configurations of boosting are still to come.
+        the seconds of each solver's best trial, and those of a first configuration of boosting that is still to come.
     options : SearchOptions, optional
-        What was decided before the search. Each solver is searched by itself only where there is a deadline.
+        What was decided before the search.
     check : callable
         Raises StudyError once another process has taken the study over.
     policy : Policy
@@ -177,7 +174,6 @@ class TrialLoop:
         space, options, events = study.union_space(), options or SearchOptions(), events or Events(None)
         deadline, clock = deadline or Deadline(), clock or Clock()
         timed = deadline.left < float("inf")
-        options = replace(options, per_solver=options.per_solver and timed)
         self.scheduler = SearchScheduler(study, space, options, timed=timed, weights=record.weights, policy=policy)
         self._record, self._check, self._policy = record, check, policy
         record.settle()
@@ -190,7 +186,7 @@ class TrialLoop:
             self._remember(trial, record.per_query(trial)[study.metric] if complete else None)
         done = {number_of(trial) for trial in trials}
         self._missing = [number for number in range(study.n_trials) if number not in done]
-        self._reports = Reports(study, split, progress, events, budget, clock, len(done))
+        self._reports = Reports(study, split, progress, events, budget, len(done))
         self._requests = Requests(study, space, task_of, options.looked, self._dispatcher, budget)
         self._failed_in_a_row = 0
         self._waiting: Running | None = None

@@ -115,6 +115,10 @@ class FinishedTrials:
         """Return what a trial of a search has to beat; None until one of its solver is complete."""
         return self._incumbents.get(search) if not solver or self._completed[solver] else None
 
+    def best_incumbent(self) -> Incumbent | None:
+        """Return the best of the incumbents of all searches, None before the first complete trial."""
+        return max(self._incumbents.values(), key=lambda known: known.value, default=None)
+
     def estimate(self, outcome: Outcome, task: Task) -> Estimate | None:
         """Return what a stopped trial would have scored in full, None for a trial that was not stopped."""
         if not outcome.stopped or task.incumbent is None:
@@ -130,9 +134,9 @@ class FinishedTrials:
         return estimate_in_full(values, task.incumbent, self.weights)
 
 
-Reserve = Callable[[float, Mapping[str, Took], bool, int], float]
-"""Seconds of a study with all its workers, those of each solver's best trial, and whether first configurations of
-boosting are still to come, and jobs -> the seconds of one worker that selection and refit take."""
+Reserve = Callable[[float, Mapping[str, Took], float, int], float]
+"""Seconds of a study with all its workers, those of each solver's best trial, those of a first configuration of
+boosting that is still to come, and jobs -> the seconds of one worker that selection and refit take."""
 
 
 @dataclass
@@ -155,11 +159,16 @@ class Budget:
         """Return the seconds that are left for trials, less those reserved for the end."""
         return float("inf") if self.deadline.left == float("inf") else self.deadline.left - self.ending()
 
+    def to_come(self, trials: int) -> float:
+        """Return the seconds that so many trials to come, and those that run, take with what follows them."""
+        return self.scheduler.known.seconds_of(trials) / self.jobs + self.ending()
+
     def ending(self) -> float:
         """Return the seconds that selection and refit take."""
         known = self.scheduler.known
         took = with_reserve(known, self.finished.took())
-        return self.reserve(self.total * self.jobs, took, known.to_grow > 0, self.jobs) / self.jobs
+        to_grow = known.fit_seconds if known.to_grow else 0.0
+        return self.reserve(self.total * self.jobs, took, to_grow, self.jobs) / self.jobs
 
 
 class Requests:
@@ -199,7 +208,11 @@ class Requests:
         solver, parameters = self._space.split(params)
         search, finished = self._scheduler.search_of(params), self.budget.finished
         repeated = self._scheduler.measured(params)
-        known = None if self._study.full or repeated is not None else finished.incumbent(search, solver)
+        known = finished.incumbent(search, solver)
+        if left < math.inf and can_be_cut(self._scheduler.known, solver):
+            known = finished.best_incumbent()  # a boosted fit that cannot enter the blend any more ends
+        if self._study.full or repeated is not None:
+            known = None
         if left == math.inf and can_be_cut(self._scheduler.known, solver):
             left = max(self.budget.left(), 0.0) or left  # the first trial runs in any case, and counts where it is cut
         limit = time_limit(self._scheduler.known, solver, left, self.budget.jobs)

@@ -1,10 +1,9 @@
 """The searches of a study: one over all solvers, or one for each solver, which share the time.
 
-One search compares the solvers and soon stays with the one or two that lead. On few queries, with a given time, that
-follows the noise. Then each solver is searched by itself, and the next trial belongs to the search that has used the
-least time. A solver with long trials gets few of them, one with short trials does not wait, and each is tuned as well
-as its time allows before selection and blending. A solver that is significantly worse than the best, paired by query,
-gets a tenth of its share: it may recover, but it will hardly be selected or help a blend.
+One search compares the solvers and soon stays with the one or two that lead. In a given time each solver is searched by
+itself, and the next trial belongs to the search that has used the least time. A solver with long trials gets few of
+them, one with short trials does not wait, and each is tuned as well as its time allows before selection and blending.
+The time of a solver is a share that depends on how far it is behind the best (`ranktune.tuner.policy.turns`).
 """
 
 from __future__ import annotations
@@ -22,10 +21,11 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.tuner.policy.actions import Fit, Grow, Known, Suggest
 from ranktune.tuner.policy.policy import POLICY, Policy
-from ranktune.tuner.policy.turns import significantly_worse
+from ranktune.tuner.policy.turns import behind_best
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
 from ranktune.tuner.search.searches import FirstTrials, Search, SearchOptions
+from ranktune.tuner.statistics.intervals import z_score
 from ranktune.tuner.storage.attributes import BULK, BYTES, PARTIAL, PATH, SECONDS, VARIANCE
 from ranktune.tuner.storage.record import seconds_of
 from ranktune.tuner.study.declaration import Study
@@ -49,7 +49,8 @@ class SearchScheduler:
     space : UnionSpace
     options : SearchOptions, optional
     timed : bool
-        Whether samplers may use the seconds that trials took. A search is then not repeatable to the last bit.
+        Whether each solver is searched by itself, and samplers may use the seconds that trials took. A search is then
+        not repeatable to the last bit.
     weights : array of shape (n_queries,), optional
         Weights of the validation queries.
     clock : callable
@@ -72,19 +73,19 @@ class SearchScheduler:
         policy: Policy = POLICY,
         sampler: Callable[..., BaseSampler] = make_sampler,
     ) -> None:
-        options = replace(options or SearchOptions(), trials=study.n_trials)
+        options = replace(options or SearchOptions(), trials=study.n_trials, ends_by_gain=study.ends_by_gain)
         self._study, self._timed, self._weights, self._clock = study, timed, weights, clock
         self._policy, self._sampler, self._first = policy, sampler, FirstTrials(space, options, policy)
-        self._per_solver, space = options.per_solver, self._first.space
-        names = [str(params[SOLVER]) for params in space.defaults()] if options.per_solver else [ALL_SOLVERS]
+        space = self._first.space
+        names = [str(params[SOLVER]) for params in space.defaults()] if timed else [ALL_SOLVERS]
         self._searches = {
             name: Search(name, space.restricted({SOLVER: name}) if name else space, learns=study.sampler != RANDOM)
             for name in names
         }
-        share = -(-study.n_trials // len(names)) if options.per_solver else float("inf")
+        share = -(-study.n_trials // len(names)) if timed else float("inf")
         self._first.known = replace(self._first.known, accounts=self._searches, share=share)
         self._bests: dict[str, Floats] = {}
-        self._asked: dict[int, tuple[Trial, float]] = {}
+        self._asked: dict[int, tuple[Trial, float, bool]] = {}
         self._awaited = None if options.earlier is None else options.earlier.awaited()
 
     def remember(self, trials: Iterable[tuple[FrozenTrial, Floats | None]]) -> None:
@@ -92,10 +93,10 @@ class SearchScheduler:
         for trial, per_query in trials:
             if self._awaited is not None and self.measured(trial.params) is None:
                 self._add_earlier(self._awaited.given())  # as before it was suggested
-            self._first.begin(trial.params)
+            is_first = self._first.begin(trial.params)
             search, solver = self._searches.get(self.search_of(trial.params)), str(trial.params[SOLVER])
             if search is not None and search.holds(solver):
-                self._finish(trial, seconds_of(trial), per_query)
+                self._finish(trial, seconds_of(trial), per_query, is_first)
                 search.add(observations(trial, timed=self._timed, policy=self._policy))
                 search.spend(solver, seconds_of(trial), self._policy)
                 self._heed(trial, per_query)
@@ -121,7 +122,7 @@ class SearchScheduler:
             seed=self._study.seed,
             number=number,
             space=search.space,
-            startup=self._policy.search.startup_apart if self._per_solver else self._policy.search.startup,
+            startup=self._policy.search.startup_apart if self._timed else self._policy.search.startup,
             costs=True,
             acquisition=self._study.acquisition or MIXED,
         )
@@ -134,9 +135,9 @@ class SearchScheduler:
 
     def tell(self, number: int, written: FrozenTrial, seconds: float, per_query: Floats | None) -> None:
         """Add a finished trial as it is in the record, the seconds that it ran, and its values by query."""
-        trial, suggesting = self._asked.pop(number)
+        trial, suggesting, is_first = self._asked.pop(number)
         search = self._searches[self.search_of(written.params)]
-        self._finish(written, seconds, per_query)
+        self._finish(written, seconds, per_query, is_first)
         search.tell(trial, written, observations(written, timed=self._timed, policy=self._policy))
         search.spend(str(written.params[SOLVER]), suggesting + seconds, self._policy)
         self._heed(written, per_query)
@@ -147,24 +148,25 @@ class SearchScheduler:
 
     def search_of(self, params: Mapping[str, Value]) -> str:
         """Return the name of the search that a configuration belongs to."""
-        return str(params[SOLVER]) if self._per_solver else ALL_SOLVERS
+        return str(params[SOLVER]) if self._timed else ALL_SOLVERS
 
     def _ask(
         self, number: int, search: Search, sampler: BaseSampler, begun: float, given: Mapping[str, Value] | None
     ) -> dict[str, Value]:
         trial, params = search.ask(sampler, given)
-        self._first.begin(params)
-        self._asked[number] = trial, self._clock() - begun
+        self._asked[number] = trial, self._clock() - begun, self._first.begin(params)
         return params
 
-    def _finish(self, trial: FrozenTrial, seconds: float, per_query: Floats | None) -> None:
-        """Note the best trial of each solver, and which solvers are significantly worse."""
-        solver, known = str(trial.params[SOLVER]), self._bests
+    def _finish(self, trial: FrozenTrial, seconds: float, per_query: Floats | None, is_first: bool) -> None:
+        """Note the best trial of each solver, which solvers are behind, and whether a further trial was in vain."""
+        solver, known, in_vain = str(trial.params[SOLVER]), self._bests, not is_first
         if per_query is not None and (solver not in known or self._mean(per_query) > self._mean(known[solver])):
+            in_vain &= solver in known and z_score(per_query, known[solver], self._weights) <= self._policy.choice.ahead
             known[solver] = per_query
-            worse = significantly_worse(known, self._weights, self._policy)
-            self._first.known = replace(self._first.known, worse=worse)
-        self._first.finish(trial, seconds)
+            behind, limit = behind_best(known, self._weights), self._policy.significant
+            worse = frozenset(name for name, errors in behind.items() if errors > limit)
+            self._first.known = replace(self._first.known, behind=behind, worse=worse)
+        self._first.finish(trial, seconds, in_vain)
 
     def measured(self, params: Mapping[str, Value]) -> Observed | None:
         """Return the earlier trial that is repeated to learn how far the data have moved, None of others."""

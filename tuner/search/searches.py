@@ -17,7 +17,7 @@ from ranktune.solvers.core.space import Value
 from ranktune.tuner.policy.actions import Growing, Known, Untried
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.standings import Look
-from ranktune.tuner.policy.turns import Account
+from ranktune.tuner.policy.turns import Account, most_in_vain
 from ranktune.tuner.samplers.first import alike, first_configurations, grows
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, clipped
 from ranktune.tuner.storage.attributes import UNFINISHED
@@ -39,20 +39,20 @@ class SearchOptions:
         Whether trials are scored on one part, where boosting that is cut at a limit counts with the rounds that it has.
     fit_seconds : float
         The rough seconds of a boosted fit until it stops.
-    per_solver : bool
-        Whether each solver is searched by itself, or all of them together.
     earlier : Earlier, optional
         The study that this one retunes: its trials are evidence once it is known how far the data have moved.
     trials : float
         How many trials there are.
+    ends_by_gain : bool
+        Whether the search ends after trials in vain.
     """
 
     looked: Look | None = None
     one_part: bool = False
     fit_seconds: float = 0.0
-    per_solver: bool = True
     earlier: Earlier | None = None
     trials: float = math.inf
+    ends_by_gain: bool = False
 
 
 class FirstTrials:
@@ -84,6 +84,7 @@ class FirstTrials:
         self.space, self._policy, self._looked, self._first = space, policy, looked, first
         self._leader: tuple[dict[str, Value], float] | None = None
         self._refined: set[Value] = set()
+        self._whole_fits: list[float] = []
         self.known = Known(
             first=[self._untried(params) for params in first],
             further=[self._untried(params) for params in further],
@@ -92,10 +93,17 @@ class FirstTrials:
             is_cut=options.one_part,
             fit_seconds=options.fit_seconds,
             has_looked=looked is not None,
+            most_in_vain=most_in_vain(options.fit_seconds if boosting else 0.0, policy)
+            if options.ends_by_gain
+            else math.inf,
         )
 
-    def begin(self, params: Mapping[str, Value]) -> None:
-        """Note that a configuration was requested: it is not tried first again, whatever its rounds of boosting."""
+    def begin(self, params: Mapping[str, Value]) -> bool:
+        """Note that a configuration was requested, and return whether it is the first of its solver, or does not count.
+
+        It is not tried first again, whatever its rounds of boosting. Where solvers boost, only their trials can be in
+        vain: others take next to no time.
+        """
         known, solver = self.known, str(params[SOLVER])
         self.known = replace(
             known,
@@ -104,22 +112,28 @@ class FirstTrials:
             unfinished=[growing for growing in known.unfinished if not alike(growing.params, params)],
             begun={**known.begun, solver: known.begun.get(solver, 0) + 1},
         )
+        return solver not in known.begun or (bool(known.boosting) and solver not in known.boosting)
 
     def refine(self, params: Mapping[str, Value]) -> None:
         """Note that a finer version of the best configuration was requested."""
         self._refined.add(params[_rate_of(params)])
         self.known = replace(self.known, finer=self._finer())
 
-    def finish(self, trial: FrozenTrial, seconds: float) -> None:
-        """Note that a trial has finished."""
+    def finish(self, trial: FrozenTrial, seconds: float, in_vain: bool = False) -> None:
+        """Note that a trial has finished, and whether it was in vain."""
         known, unfinished = self.known, list(self.known.unfinished)
+        known = replace(known, in_vain=known.in_vain + 1 if in_vain else 0)
         complete, value = trial.state == TrialState.COMPLETE, -math.inf if trial.value is None else trial.value
         if complete and trial.user_attrs.get(UNFINISHED):
             first = any(alike(params, trial.params) for params in self._first)
             unfinished.append(Growing(trial.params, value, first))
         if complete and (self._leader is None or value > known.best):
             self._leader, known = (dict(trial.params), seconds), replace(known, best=value)
-        finished = known.finished | {str(trial.params[SOLVER])}
+        solver = str(trial.params[SOLVER])
+        if complete and solver in known.boosting and not trial.user_attrs.get(UNFINISHED):
+            self._whole_fits.append(seconds)
+            known = replace(known, fit_seconds=sum(self._whole_fits) / len(self._whole_fits))
+        finished = known.finished | {solver}
         self.known = replace(known, unfinished=unfinished, finished=finished, finer=self._finer())
 
     def _untried(self, params: Mapping[str, Value]) -> Untried:

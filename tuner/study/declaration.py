@@ -31,7 +31,6 @@ from ranktune.solvers.registry import (
 )
 from ranktune.tuner.evaluation.feature_costs import FeatureBudget, FeatureCosts, FeatureLimits, read_costs
 from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, check_sets, with_feature_sets
-from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.foreign_spaces import overrides_of
 from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.samplers.registry import SAMPLERS
@@ -74,9 +73,9 @@ class Study(Settings):
     Examples
     --------
     >>> from ranktune import Study
-    >>> study = Study(metric="NDCG@5", solvers=["ranksvm"], space={"RankSVM.C": [0.1, 1.0]})
+    >>> study = Study(metric="NDCG@5", solvers=["ranksvm"], trials=20, space={"RankSVM.C": [0.1, 1.0]})
     >>> study.metric, study.solvers, study.trials
-    ('ndcg@5', ('RankSVM',), 30)
+    ('ndcg@5', ('RankSVM',), 20)
     """
 
     custom: Mapping[str, Any] = field(default_factory=dict)
@@ -113,7 +112,7 @@ class Study(Settings):
                 f"acquisition='{self.acquisition}' needs sampler='thompson': '{self.sampler}' decides in its own way. "
                 "Choose thompson, or leave acquisition out."
             )
-        (metric, *also), rules = metrics_of(self, self.custom), POLICY.scoring
+        metric, *also = metrics_of(self, self.custom)
         serve, needs = known_systems(self.serve), needs_of(self)
         self._normalise(
             metric=metric,
@@ -122,7 +121,6 @@ class Study(Settings):
             acquisition=self.acquisition or MIXED,
             solvers=_competing(self.solvers, self.plan, declared_solvers(self.custom), serve, needs),
             serve=serve,
-            trials=self.trials or (rules.trials_by_time if self._is_timed else rules.trials),
             timeout=None if self.timeout is None else float(self.timeout),
             until=None if self.until is None else float(self.until),
             space=current_names(overrides_of(self.space)),
@@ -143,7 +141,6 @@ class Study(Settings):
     def __repr__(self) -> str:
         """Show the fields that differ from their defaults, without passwords."""
         usual = {setting.name: setting.default for setting in declared(Settings)} | {
-            "trials": POLICY.scoring.trials,
             "acquisition": MIXED,
             "custom": {},
         }

@@ -226,7 +226,11 @@ class Settings(ClickSettings, ColumnSettings):
     ] = ()
     trials: Annotated[
         int | None,
-        Setting("Configurations to try, for each fold of a folder. (default: 30, or by timeout or until)", minimum=1),
+        Setting(
+            "Configurations to try, for each fold of a folder. (default: as many as are expected to pay, or by timeout "
+            "or until)",
+            minimum=1,
+        ),
     ] = None
     timeout: Annotated[float | None, Setting("Seconds for the study, with reading and refits.", minimum=0.001)] = None
     baseline: Annotated[str | None, BASELINE] = None
@@ -354,20 +358,20 @@ class Settings(ClickSettings, ColumnSettings):
 
     @property
     def n_trials(self) -> int:
-        """Trials of each split."""
-        assert self.trials is not None, "__post_init__ chose a number"
-        return self.trials
+        """The most trials of each split."""
+        from ranktune.tuner.policy.policy import POLICY  # `ranktune --help` does without
+
+        return self.trials or POLICY.scoring.trials
 
     @property
     def ends_by_count(self) -> bool:
         """Whether it ends after a number of trials that is known, not at a time or when little gain is expected."""
-        from ranktune.tuner.policy.policy import POLICY  # `ranktune --help` does without
-
-        return not self._is_timed or self.n_trials != POLICY.scoring.trials_by_time
+        return self.trials is not None
 
     @property
-    def _is_timed(self) -> bool:
-        return self.timeout is not None or self.until is not None
+    def ends_by_gain(self) -> bool:
+        """Whether it ends when what trials gained on other data says that more would not pay."""
+        return self.trials is None and self.timeout is None and self.until is None
 
 
 def check_name(name: str) -> None:

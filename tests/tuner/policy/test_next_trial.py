@@ -19,7 +19,7 @@ from ranktune.tuner.policy.next_trial import (
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.policy.racing import is_expensive, is_raced, time_limit
 from ranktune.tuner.policy.reserve import Took
-from ranktune.tuner.policy.turns import Account, significantly_worse
+from ranktune.tuner.policy.turns import Account, behind_best
 
 RANDOM = np.random.default_rng(0).random(50)
 LINEAR, TREES = Untried("RankSVM", {"C": 1.0}, 2.0), Untried("GBDTRanker", {"leaves": 8}, 40.0)
@@ -121,17 +121,15 @@ def test_a_search_that_has_no_time_says_so() -> None:
     assert next_action(Known(first=[TREES], has_looked=True), 39.0) == Finish(NO_TIME)
 
 
-@pytest.mark.parametrize("cost", [1.0, POLICY.search.worse_cost])
-def test_a_search_that_is_significantly_worse_gets_a_tenth_of_the_time(cost: float) -> None:
+@pytest.mark.parametrize(("behind", "share"), [(0.0, 1.0), (0.5, 0.4462), (3.5, POLICY.search.least_share)])
+def test_the_time_of_a_search_is_the_odds_that_its_solver_is_the_best(behind: float, share: float) -> None:
     accounts = {"RankSVM": Account(), "RidgeRanker": Account()}
-    worse = significantly_worse({"RankSVM": RANDOM, "RidgeRanker": RANDOM - 0.1})
     seconds = {"RankSVM": 8.0, "RidgeRanker": 1.0}
-    policy = replace(POLICY, search=replace(POLICY.search, worse_cost=cost))
-    for _ in range(400):
-        action = next_action(Known(accounts, worse=worse), math.inf, policy)
+    for _ in range(800):
+        action = next_action(Known(accounts, behind={"RankSVM": 0.0, "RidgeRanker": behind}), math.inf)
         assert isinstance(action, Suggest)
         accounts[action.search].spend(action.search, seconds[action.search])
-    assert accounts["RankSVM"].seconds == pytest.approx(cost * accounts["RidgeRanker"].seconds, rel=0.1)
+    assert accounts["RidgeRanker"].seconds == pytest.approx(share * accounts["RankSVM"].seconds, rel=0.1)
 
 
 def test_once_a_model_has_grown_another_begins_only_where_a_good_part_of_it_has_room() -> None:
@@ -189,8 +187,9 @@ def test_a_solver_that_is_significantly_worse_has_no_further_first_configuration
     known = Known({"": Account()}, first=[LINEAR, TREES], begun={"RankSVM": 1, "GBDTRanker": 1}, is_cut=True)
     known = replace(known, boosting=EVERYTHING.boosting)
     assert next_action(known, 9.0) == Fit(LINEAR.params) and known.to_grow == 1
-    worse = significantly_worse({"RankSVM": RANDOM - 0.1, "GBDTRanker": RANDOM})
-    assert next_action(replace(known, worse=worse), 9.0) == Fit(TREES.params)
+    behind = behind_best({"RankSVM": RANDOM - 0.1, "GBDTRanker": RANDOM})
+    assert behind["GBDTRanker"] == 0.0 and behind["RankSVM"] > POLICY.significant
+    assert next_action(replace(known, worse=frozenset({"RankSVM"})), 9.0) == Fit(TREES.params)
     both = replace(known, worse=frozenset({"RankSVM", "GBDTRanker"}))
     assert next_action(both, 9.0) == Suggest("") and both.to_grow == 0
 

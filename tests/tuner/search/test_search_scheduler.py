@@ -10,6 +10,8 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
+from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.policy.turns import most_in_vain
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.search.searches import SearchOptions
@@ -51,7 +53,7 @@ def solvers(found: list[dict[str, Value]]) -> list[object]:
 
 
 def test_solvers_share_the_time_not_the_trials() -> None:
-    scheduler = SearchScheduler(STUDY, STUDY.union_space(), clock=standing)
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), timed=True, clock=standing)
     result = taken(scheduler, 21)
     counts = Counter(solvers(result))
     assert result[:3] == STUDY.union_space().defaults()
@@ -60,7 +62,7 @@ def test_solvers_share_the_time_not_the_trials() -> None:
 
 
 def test_what_takes_too_long_is_left_to_what_fits() -> None:
-    scheduler = SearchScheduler(STUDY, STUDY.union_space(), clock=standing)
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), timed=True, clock=standing)
     taken(scheduler, 3)
     assert set(solvers(taken(scheduler, 5, left=4.0, first=3))) == {"RidgeRanker"}
     assert begun(scheduler, 8, 0.5) is None
@@ -68,12 +70,12 @@ def test_what_takes_too_long_is_left_to_what_fits() -> None:
 
 def test_no_search_has_more_than_its_part_of_the_trials() -> None:
     study = replace(STUDY, trials=9)
-    scheduler = SearchScheduler(study, study.union_space(), clock=standing)
+    scheduler = SearchScheduler(study, study.union_space(), timed=True, clock=standing)
     assert Counter(solvers(taken(scheduler, 30))) == {"RankSVM": 3, "RidgeRanker": 3, "BestFeature": 1}
 
 
 def test_running_trials_count_as_long_as_is_usual() -> None:
-    scheduler = SearchScheduler(STUDY, STUDY.union_space(), clock=standing)
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), timed=True, clock=standing)
     taken(scheduler, 5)
     running = [begun(scheduler, number, float("inf")) for number in range(5, 21)]
     assert [one["solver"] for one in running if one] == ["RidgeRanker"] * 14 + ["RankSVM", "RidgeRanker"]
@@ -84,16 +86,16 @@ def test_remembered_trials_are_those_of_their_solver(sampler: str) -> None:
     """A search that remembers suggests what it would have suggested, had it run the trials itself."""
     study = replace(STUDY, sampler=sampler)
     space = study.union_space()
-    whole = SearchScheduler(study, space, clock=standing)
+    whole = SearchScheduler(study, space, timed=True, clock=standing)
     past = [finished(params, seconds=SECONDS[str(params["solver"])]) for params in taken(whole, 9)]
-    again = SearchScheduler(study, space, clock=standing)
+    again = SearchScheduler(study, space, timed=True, clock=standing)
     again.remember((trial, ALIKE) for trial in past)
     one, other = (begun(scheduler, 9, float("inf")) for scheduler in (whole, again))
     assert one == other and one is not None
 
 
 def test_together_the_sampler_chooses_the_solver() -> None:
-    scheduler = SearchScheduler(STUDY, STUDY.union_space(), SearchOptions(per_solver=False), clock=standing)
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), clock=standing)
     result = taken(scheduler, 40)
     assert len(result) == 40
     assert result[:3] == STUDY.union_space().defaults()
@@ -101,7 +103,7 @@ def test_together_the_sampler_chooses_the_solver() -> None:
 
 
 def test_parameters_are_the_solvers_own() -> None:
-    scheduler = SearchScheduler(STUDY, STUDY.union_space(), clock=standing)
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), timed=True, clock=standing)
     for params in taken(scheduler, 12):
         solver = str(params["solver"])
         own = {f"{solver}.{parameter.name}" for parameter in solver_class(solver).space}
@@ -110,7 +112,7 @@ def test_parameters_are_the_solvers_own() -> None:
 
 def shared() -> SearchScheduler:
     study, options = replace(STUDY, solvers=GROWING), SearchOptions(one_part=True, fit_seconds=1.0)
-    return SearchScheduler(study, study.union_space(), options, clock=standing)
+    return SearchScheduler(study, study.union_space(), options, timed=True, clock=standing)
 
 
 def grown(params: dict[str, Value], rounds: int, value: float, **unfinished: bool) -> FrozenTrial:
@@ -161,7 +163,7 @@ def taken_of(scheduler: SearchScheduler, count: int) -> list[dict[str, Value]]:
 
 
 def test_a_search_that_is_ended_gets_no_more_trials() -> None:
-    scheduler = SearchScheduler(STUDY, STUDY.union_space(), clock=standing)
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), timed=True, clock=standing)
     taken(scheduler, 6)
     scheduler.end("RidgeRanker")
     assert set(solvers(taken(scheduler, 6, first=6))) == {"RankSVM"}
@@ -182,3 +184,23 @@ def test_another_maker_of_samplers_makes_the_suggestions() -> None:
         found = taken(SearchScheduler(study, space, clock=standing, sampler=maker), 40)[5:]
         assert (len({params["RankSVM.C"] for params in found if params["solver"] == "RankSVM"}) > 1) == many
     assert wanted == {("thompson", "ei", 4)}
+
+
+def test_a_search_that_ends_by_gain_ends_after_trials_in_vain() -> None:
+    """A trial that is ahead of the best of its solver begins the count anew, as the first of a solver does."""
+    study = replace(STUDY, trials=None)
+    options = SearchOptions(fit_seconds=POLICY.search.seconds_in_vain / 4.0)
+    scheduler, better = SearchScheduler(study, study.union_space(), options, clock=standing), ALIKE + 0.1
+    number = 0
+    while (params := begun(scheduler, number, float("inf"))) is not None and number < 40:
+        scheduler.tell(number, finished(params), 1.0, better if number >= 5 else ALIKE)
+        number += 1
+    ahead = len({"RankSVM", "RidgeRanker", "BestFeature"})
+    assert scheduler.known.in_vain == 4 and ahead + 4 < number < 40
+    counted = SearchScheduler(STUDY, STUDY.union_space(), options, clock=standing)
+    assert len(taken(counted, 40)) == 40 and counted.known.in_vain > 4
+
+
+@pytest.mark.parametrize(("seconds", "most"), [(1e-9, POLICY.search.most_in_vain), (5.0, 6), (1e9, POLICY.search.poor)])
+def test_the_shorter_a_trial_the_more_may_be_in_vain(seconds: float, most: int) -> None:
+    assert most_in_vain(seconds) == most

@@ -176,8 +176,9 @@ def _declared(given: RetuneArguments, first: StudyFolder, incumbent: Path) -> St
 
 def _with_budget(study: Study, given: RetuneArguments, first: StudyFolder, tried: int) -> Study:
     """Return the study with its budget: what is given, or a tenth, and at least what is tried first and one more."""
-    whole, timed = first.study(), not first.study().ends_by_count
-    trials = whole.n_trials if timed else max(round(SHARE * whole.n_trials), tried + 1)
+    whole = first.study()
+    timed = whole.timeout is not None or whole.until is not None
+    trials = whole.trials if timed else max(round(SHARE * (whole.trials or 0)), tried + 1)
     timeout = None if whole.timeout is None else SHARE * whole.timeout
     return replace(study, trials=given.trials or trials, timeout=given.timeout or timeout)
 
