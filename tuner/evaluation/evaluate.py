@@ -17,14 +17,13 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.compiled import compile_anew, compiling, is_compiling_error
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.evaluation.names import PLANS
 from ranktune.tuner.evaluation.run import Fit, LimitReached, Run
 from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.policy.racing import is_behind
 from ranktune.tuner.splits.plans import StoredPlan
 from ranktune.tuner.splits.store import read_development, read_plan
 
@@ -71,10 +70,6 @@ class Plan(ABC, Generic[R]):
         """Return a task as this plan evaluates it."""
         return task
 
-    def smaller(self, task: Task) -> Iterator[Plan[R]]:
-        """Yield the plans by which a task is evaluated first: it is stopped where it is behind by one of them."""
-        yield from ()
-
     @abstractmethod
     def fits(self, run: Run, number: int) -> Iterator[Fit]:
         """Yield the fits on a part by the values of the task's path; each is scored before the next."""
@@ -96,15 +91,6 @@ def evaluate(plan: Plan[R], task: Task, deadline: float | None = None) -> R:
     task = plan.task(task)
     deadline = time.monotonic() + task.limit if deadline is None else deadline
     run = Run(task, plan.queries(task), plan.evaluated, deadline)
-    samples: list[Floats] = []
-    steps: tuple[tuple[float, str, float], ...] = ()
-    for place, smaller in enumerate(plan.smaller(task)):
-        alone = replace(task, incumbent=None, keep=False, keep_scores=False, samples=())
-        behind = evaluate(smaller, alone, deadline)
-        samples.append(behind.per_query[task.metrics[0]])
-        steps += behind.steps
-        if place < len(task.incumbent_samples) and is_behind(samples[-1], task.incumbent_samples[place], run.weights):
-            return replace(behind, stopped=smaller.name(1), steps=steps, samples=tuple(samples))
     best, stopped = 0, ""
     for number in range(1, len(plan.parts) + 1):
         for place, fit in enumerate(plan.fits(run, number)):
@@ -116,8 +102,7 @@ def evaluate(plan: Plan[R], task: Task, deadline: float | None = None) -> R:
             stopped = plan.name(number)
         if stopped:
             break
-    outcome = run.outcome(best, stopped)
-    return plan.finished(run, replace(outcome, steps=(*steps, *outcome.steps), samples=tuple(samples)))
+    return plan.finished(run, run.outcome(best, stopped))
 
 
 def plan_of(task: Task) -> Plan[Outcome]:

@@ -1,4 +1,4 @@
-"""The plans of a study's trials: folds, a given split samples of it, and orders of all queries; and the final fit."""
+"""The plans of a study's trials: folds, a given split, samples of it, orders of all queries; and the final fit."""
 
 from __future__ import annotations
 
@@ -93,10 +93,9 @@ class Folds(PlanOfFolds):
 
 
 class GivenSplit(PlanOfFolds):
-    """Given training and validation queries, or samples of them: on samples of growing size first, then on all.
+    """Given training and validation queries, or samples of them.
 
-    Boosting grows until the validation queries stop it, or the time limit: one fit finds the number of rounds. A sample
-    is the first queries of one random order, so that a smaller sample is a part of a larger one.
+    Boosting grows until the validation queries stop it, or the time limit: one fit finds the number of rounds.
     """
 
     @classmethod
@@ -111,12 +110,6 @@ class GivenSplit(PlanOfFolds):
     def task(self, task: Task) -> Task:
         """Return a task without the path of a model that grows."""
         return replace(task, path=()) if task.bound else task
-
-    def smaller(self, task: Task) -> Iterator[Plan[Outcome]]:
-        """Yield the task's samples of the training queries."""
-        (fold,) = self.parts
-        for size in task.samples:
-            yield Sample.of_fold(fold, task.seed, size)
 
     def fits(self, run: Run, number: int) -> Iterator[Fit]:
         """Yield the model that has grown, or the fits of the path."""
@@ -144,7 +137,7 @@ class GivenSplit(PlanOfFolds):
 
 
 class Sample(GivenSplit):
-    """A sample of the training queries, by which a task is evaluated first."""
+    """The first training queries of one random order: a smaller sample is a part of a larger one."""
 
     @classmethod
     def of_fold(cls, fold: Fold, seed: int, train: int, vali: int = 0) -> Self:

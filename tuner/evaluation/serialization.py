@@ -12,7 +12,6 @@ import math
 import zipfile
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from itertools import count, takewhile
 from typing import TypeVar
 
 import numpy as np
@@ -32,7 +31,7 @@ _MEMBER = "outcome.json"
 
 
 _NUMBERS = ("nonzeros", "bytes", "microseconds", "cost")
-_ARRAYS = ("per_query", "samples", "scores")
+_ARRAYS = ("per_query", "scores")
 _FIELDS = tuple(field.name for field in fields(Outcome) if field.name not in _ARRAYS)
 
 
@@ -58,7 +57,6 @@ def unpack(packed: bytes) -> Outcome:
 def _packed(outcome: Outcome) -> bytes:
     about = {name: getattr(outcome, name) for name in _FIELDS} | {"metrics": list(outcome.per_query)}
     arrays = {f"q{k}": np.asarray(values, dtype=np.float64) for k, values in enumerate(outcome.per_query.values())}
-    arrays |= {f"s{k}": np.asarray(values, dtype=np.float64) for k, values in enumerate(outcome.samples)}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(_MEMBER, json.dumps(about))
@@ -77,10 +75,8 @@ def _unpacked(packed: bytes) -> Outcome:
         about = json.loads(archive.read(_MEMBER))
         names = set(archive.namelist())
         per_query = {str(name): _array(archive, f"q{k}.npy", np.float64) for k, name in enumerate(about["metrics"])}
-        samples = takewhile(names.__contains__, (f"s{k}.npy" for k in count()))
         outcome = Outcome(
             per_query=per_query,
-            samples=tuple(_array(archive, name, np.float64) for name in samples),
             scores=_array(archive, "scores.npy", np.float32) if "scores.npy" in names else None,
             **{name: about[name] for name in _FIELDS if name in about},
         )

@@ -40,9 +40,6 @@ class Task:
     bound, least : int
         The most rounds of boosting on a given split, where validation queries stop it, and the fewest that the search
         space has; bound 0 where the solver does not boost. The path parameter is the number of rounds.
-    samples : tuple of int
-        Sizes of samples of the training queries that are fitted first, on a given split. The trial is stopped after
-        one of them where it is not as good as the incumbent.
     threads : int
         Threads of the fit, where the solver can use several.
     path_parameter, path : str, tuple of float
@@ -51,8 +48,6 @@ class Task:
     incumbent : array of shape (n_queries,) or (n_orders,), or None
         The scores of the configuration to beat, by validation query, or by order of a progressive plan. The evaluation
         stops once it is significantly worse (`ranktune.tuner.policy.racing`).
-    incumbent_samples : tuple of array of shape (n_queries,)
-        Its scores after each of the samples.
     budget : FeatureBudget or None
         The costs of features, where costs are given, and the limits within which features are chosen.
     race : Race
@@ -72,12 +67,10 @@ class Task:
     limit: float = float("inf")
     bound: int = 0
     least: int = 1
-    samples: tuple[int, ...] = ()
     threads: int = 1
     path_parameter: str = ""
     path: tuple[float, ...] = ()
     incumbent: Floats | None = None
-    incumbent_samples: tuple[Floats, ...] = ()
     budget: FeatureBudget | None = None
     race: Race = POLICY.race
     after: str = ""
@@ -113,8 +106,6 @@ class Outcome:
         the metric, the most expensive last.
     bulk : float
         Bytes of the models of the most expensive value of the path.
-    samples : tuple of array of shape (n_queries,)
-        The metric by validation query after each sample of the training queries.
     scores : float32 array of shape (n_documents,) or None
         Scores of the development documents, 0 where the plan scores none.
     steps : tuple of (float, str, float)
@@ -147,7 +138,6 @@ class Outcome:
     chosen: float | None = None
     path: tuple[tuple[float, float], ...] = ()
     bulk: float = 0.0
-    samples: tuple[Floats, ...] = ()
     learning_curve: tuple[tuple[float, float], ...] = ()
     restarts: int = 0
     unfinished: bool = False

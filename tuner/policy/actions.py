@@ -42,14 +42,12 @@ class Known:
         The searches by name.
     share : float
         The most trials of a search.
-    first, further : sequence of Untried
-        The first configurations, and others that a first look found promising, in their order.
+    first : sequence of Untried
+        The first configurations, with others that a first look found promising, in their order.
     unfinished : sequence of Growing
         Boosted models that their limits ended.
     best : float
         What the best trial scored.
-    finer : Untried or None
-        The best configuration with a smaller learning rate, after a first look.
     leader : Untried or None
         The leader of the first look.
     begun : mapping of str to int
@@ -75,10 +73,8 @@ class Known:
     accounts: Mapping[str, Account] = field(default_factory=dict)
     share: float = math.inf
     first: Sequence[Untried] = ()
-    further: Sequence[Untried] = ()
     unfinished: Sequence[Growing] = ()
     best: float = -math.inf
-    finer: Untried | None = None
     leader: Untried | None = None
     begun: Mapping[str, int] = field(default_factory=dict)
     finished: frozenset[str] = frozenset()
@@ -118,16 +114,9 @@ class Known:
 
 @dataclass(frozen=True)
 class Fit:
-    """Fit a configuration from its beginning.
-
-    Attributes
-    ----------
-    finer : bool
-        Whether it is the best one with a smaller learning rate.
-    """
+    """Fit a configuration from its beginning."""
 
     params: Mapping[str, Value]
-    finer: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 The first configurations come first, one of each solver, as the level that the search has to beat: cheap ones before
 boosting, unless it needs nearly all of the time. Then unfinished models continue before other configurations begin: the
-rest of the first ones, but for solvers that are significantly worse, on large data a finer version of the best and what
-a first look found promising, and what the samplers suggest.
+rest of the first ones, but for solvers that are significantly worse, and what the samplers suggest. A search that ends
+by gain ends after trials in vain.
 """
 
 from __future__ import annotations
@@ -37,10 +37,6 @@ def next_action(known: Known, left: float, policy: Policy = POLICY) -> Next:
         return Finish(IN_VAIN)
     if first := _fitting(known, [one for one in known.first if one.solver not in known.worse], left, policy):
         return Fit(first.params)
-    if known.finer and policy.search.finer_cost * known.finer.seconds <= left:
-        return Fit(known.finer.params, finer=True)
-    if further := _fitting(known, known.further, left, policy):
-        return Fit(further.params)
     return _next_search(known, left, policy)
 
 
@@ -72,7 +68,7 @@ def _next_search(known: Known, left: float, policy: Policy) -> Suggest | Finish:
     fitting = {name: account for name, account in are_open.items() if _fits(known, account, left, policy)}
     if fitting:
         return Suggest(min(fitting, key=lambda name: time_used(fitting[name], behind.get(name, 0.0), policy)))
-    if are_open or known.first or known.further:
+    if are_open or known.first:
         return Finish(NO_TIME)
     return Finish(LITTLE_GAIN if any(account.poor >= policy.search.poor for account in every) else NOTHING_LEFT)
 

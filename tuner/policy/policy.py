@@ -92,13 +92,8 @@ class Searching:
     usual : float
         What a longer trial of a solver still counts after a shorter one, as the time that the next may take. Set by
         hand.
-    finer, finer_cost : float
-        Factor from the learning rate of the best configuration to that of its finer version, and from the seconds of
-        its trial to those that this must have. Set by hand.
     expensive : float
-        Share of the time from which a trial is first compared on a sample, after a first look. Set by hand.
-    sample : int
-        The part of the training queries that this sample is, an eighth. Set by hand.
+        Share of the time from which a trial has all threads, after a first look. Set by hand.
     bulk : float
         Power of a model's bytes that stands for the seconds to fit it where no time is given: trees of twice the bytes
         take less than twice. Set by hand.
@@ -119,10 +114,7 @@ class Searching:
     min_trials: int = 20
     cut: float = 0.3
     usual: float = 0.9
-    finer: float = 0.5
-    finer_cost: float = 2.0
     expensive: float = 0.05
-    sample: int = 8
     bulk: float = 2.0 / 3.0
     few_fits: float = 2.0
     before_boosting: int = 2

@@ -58,17 +58,6 @@ def is_significantly_worse(
     return _is_below(difference, counts, error, race.level / looks)
 
 
-def is_behind(values: Floats, incumbent: Floats, weights: Floats | None = None) -> bool:
-    """Return whether a trial scored less than the incumbent after the same sample of the training queries.
-
-    More training queries may change the order, so that no test would be valid; where a fit on all of them is
-    expensive, only a trial that leads on the sample continues.
-    """
-    difference = linearised(values - incumbent, weights)
-    known = difference[~np.isnan(difference)]
-    return bool(len(known)) and bool(known.mean() < 0.0)
-
-
 class GrowthRace:
     """Stops boosting on a given split that cannot become as good as the incumbent.
 
@@ -137,17 +126,6 @@ def estimate_in_full(values: Floats, incumbent: Floats, weights: Floats | None =
     return Estimate(float(np.nanmean(linearised(incumbent, weights)) + difference.mean()), error**2)
 
 
-def estimate_by_sample(values: Floats, incumbent: Floats, in_sample: Floats, weights: Floats | None = None) -> Estimate:
-    """Return what a trial would have scored in full that was stopped after a sample of the training queries.
-
-    It is what the incumbent scored in full, and the mean difference to what the incumbent scored after the sample.
-    """
-    difference = linearised(values - in_sample, weights)
-    difference = difference[~np.isnan(difference)]
-    error = float(difference.std(ddof=1)) / len(difference) ** 0.5 if len(difference) > 1 else float("nan")
-    return Estimate(float(np.nanmean(linearised(incumbent, weights)) + difference.mean()), error**2)
-
-
 def still_racing(
     path: Sequence[Floats],
     best: int,
@@ -199,11 +177,3 @@ def time_limit(known: Known, solver: str, left: float, jobs: int) -> float:
 def is_expensive(seconds: float, total: float, policy: Policy = POLICY) -> bool:
     """Return whether a trial takes so much of all the time that it is raced on a sample, with all threads."""
     return seconds >= policy.search.expensive * total
-
-
-def is_raced(earlier: int, finer: bool) -> bool:
-    """Return whether an expensive trial is raced, given the earlier trials of its solver.
-
-    The first trial of a solver may help in a blend, and a finer version of the best is expected to be better.
-    """
-    return earlier > 0 and not finer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from ranktune.solvers.core.arrays import JsonView
@@ -103,13 +102,3 @@ class Look:
     def cost(self, solver: str) -> float:
         """Return the expected seconds of a trial of a solver; 0 where nothing is known."""
         return self.parts * next((s.cost(self.queries) for s in self.standings if s.solver == solver), 0.0)
-
-    def sample(self, policy: Policy = POLICY) -> int:
-        """Return how many training queries trials of an expensive solver are compared on first."""
-        return max(self.queries // policy.search.sample, min(policy.look.min_sample, self.queries))
-
-    def allowance(self, solver: str, other: str, size: int) -> float:
-        """Return by how much a solver is expected to gain more than another from a sample to all queries."""
-        growth = {s.solver: s.growth for s in reversed(self.standings) if math.isfinite(s.growth)}
-        ahead = growth.get(solver, 0.0) - growth.get(other, 0.0)
-        return max(0.0, ahead) * math.log2(max(self.queries / size, 1.0))

@@ -67,14 +67,11 @@ class Running:
         Its parameters by flat name.
     task : Task
         What is evaluated.
-    finer : bool
-        Whether it is a finer version of the best configuration.
     """
 
     number: int
     params: Mapping[str, Value]
     task: Task
-    finer: bool = False
 
 
 class Dispatcher:

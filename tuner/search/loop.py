@@ -299,7 +299,7 @@ class TrialLoop:
         written = record.append(trial.number, params, distributions, outcome, finished.estimate(outcome, task))
         self._reports.recorded(trial.number, outcome, written)
         per_query = None if outcome.stopped else outcome.per_query.get(record.metric)
-        finished.add(self.scheduler.search_of(written.params), written, per_query, outcome.samples)
+        finished.add(self.scheduler.search_of(written.params), written, per_query)
         self.scheduler.tell(trial.number, written, outcome.ended - outcome.begun, per_query)
         self._reports.show(trial, written)
         self._failed_in_a_row = self._failed_in_a_row + 1 if written.state == TrialState.FAIL else 0

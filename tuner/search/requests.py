@@ -1,4 +1,4 @@
-"""From an action to a trial: its time, what it has to beat, and on large data the sample it is raced on first."""
+"""From an action to a trial: its time, and what it has to beat."""
 
 from __future__ import annotations
 
@@ -23,10 +23,8 @@ from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.racing import (
     Estimate,
     can_be_cut,
-    estimate_by_sample,
     estimate_in_full,
     is_expensive,
-    is_raced,
     time_limit,
 )
 from ranktune.tuner.policy.reserve import Took
@@ -44,15 +42,10 @@ from ranktune.tuner.study.tasks import without_path
 
 
 class Incumbent(NamedTuple):
-    """The best complete trial of a search that keeps the limits: its scores in full, and after samples of the queries.
+    """The best complete trial of a search that keeps the limits; scores are by query, or by order of all queries."""
 
-    The scores are by query, of progressive evaluation by order of all queries.
-    """
-
-    solver: str
     value: float
     scores: Floats
-    samples: tuple[Floats, ...]
 
 
 class FinishedTrials:
@@ -75,8 +68,8 @@ class FinishedTrials:
         self._seconds: dict[str, tuple[float, float]] = {}
         self._incumbents: dict[str, Incumbent] = {}
 
-    def add(self, search: str, trial: FrozenTrial, per_query: Floats | None, samples: tuple[Floats, ...] = ()) -> None:
-        """Add a trial with its values by query, in full and after samples; None where it was not complete."""
+    def add(self, search: str, trial: FrozenTrial, per_query: Floats | None) -> None:
+        """Add a trial with its values by query, None where it was not complete."""
         solver = str(trial.params[SOLVER])
         if trial.state != TrialState.COMPLETE or trial.value is None:
             return
@@ -96,7 +89,7 @@ class FinishedTrials:
             scores = np.array(trial.user_attrs.get(PARTS, ()), dtype=np.float64)
         better = search not in self._incumbents or trial.value > self._incumbents[search].value
         if better and len(scores) and within_limits(trial.user_attrs, self._study.limits):
-            self._incumbents[search] = Incumbent(solver, trial.value, scores, samples)
+            self._incumbents[search] = Incumbent(trial.value, scores)
 
     def _merit(self, trial: FrozenTrial) -> tuple[bool, float]:
         return within_limits(trial.user_attrs, self._study.limits), trial.value or 0.0
@@ -124,9 +117,6 @@ class FinishedTrials:
         if not outcome.stopped or task.incumbent is None:
             return None
         values = outcome.per_query[self._study.metric]
-        if outcome.samples and len(outcome.steps) == len(outcome.samples):  # stopped before the fit to all queries
-            sample = task.incumbent_samples[len(outcome.samples) - 1]
-            return estimate_by_sample(values, task.incumbent, sample, self.weights)
         if self._study.plan == "progressive":
             parts = [value for _, _, value in outcome.steps]
             unknown = np.full(len(task.incumbent) - len(parts), np.nan)
@@ -192,19 +182,18 @@ class Requests:
 
     def begin(self, number: int, action: Fit | Grow | Suggest, left: float) -> Running:
         """Return the trial of that number by an action."""
-        finer = isinstance(action, Fit) and action.finer
-        return self._trial(number, self._scheduler.begin(number, action), left, finer=finer)
+        return self._trial(number, self._scheduler.begin(number, action), left)
 
     def renewed(self, trial: Running, left: float) -> Running:
         """Return a trial that waited, with the time that it has now, and what it has to beat now."""
-        return self._trial(trial.number, trial.params, left, finer=trial.finer)
+        return self._trial(trial.number, trial.params, left)
 
     def chosen(self, trial: Running, outcome: Outcome) -> tuple[dict[str, Value], Mapping[str, BaseDistribution]]:
         """Return the parameters of a trial by flat name, with the best value of its path, and distributions of them."""
         params = with_chosen(trial.params, trial.task, outcome)
         return params, widened(self._space.distributions, params)
 
-    def _trial(self, number: int, params: Mapping[str, Value], left: float, *, finer: bool = False) -> Running:
+    def _trial(self, number: int, params: Mapping[str, Value], left: float) -> Running:
         solver, parameters = self._space.split(params)
         search, finished = self._scheduler.search_of(params), self.budget.finished
         repeated = self._scheduler.measured(params)
@@ -223,22 +212,10 @@ class Requests:
         if solver_class(solver).path_expensive and not (earlier == 1 if repeated is None else repeated.path):
             # The defaults are evaluated as they are, the level to beat; after one path, single values are tried.
             task = without_path(task)
-        if self._looked is not None and self._looked.parts == 1 and not self._study.full:
-            task = self._economical(task, search, self._looked, is_raced=is_raced(earlier, finer))
-        return Running(number, params, task, finer)
-
-    def _economical(self, task: Task, search: str, looked: Look, *, is_raced: bool) -> Task:
-        """Return a task of large data: an expensive one is raced on a sample, and has all threads."""
-        size = looked.sample(self.budget.policy)
-        task = replace(task, samples=(size,))
-        if not is_expensive(looked.cost(task.solver), self.budget.total, self.budget.policy):
-            return task
-        task = replace(task, threads=self.budget.jobs if self._dispatcher.in_processes else 1)
-        known = self.budget.finished.incumbent(search)
-        if not is_raced or known is None:
-            return replace(task, incumbent=None)
-        gain = looked.allowance(task.solver, known.solver, size)
-        return replace(task, incumbent=known.scores, incumbent_samples=tuple(scores - gain for scores in known.samples))
+        seconds = 0.0 if self._looked is None else self._looked.cost(solver)
+        if self._dispatcher.in_processes and is_expensive(seconds, self.budget.total, self.budget.policy):
+            task = replace(task, threads=self.budget.jobs)
+        return Running(number, params, task)
 
 
 def with_chosen(params: Mapping[str, Value], task: Task, outcome: Outcome) -> dict[str, Value]:

@@ -93,10 +93,10 @@ class SearchScheduler:
         for trial, per_query in trials:
             if self._awaited is not None and self.measured(trial.params) is None:
                 self._add_earlier(self._awaited.given())  # as before it was suggested
-            is_first = self._first.begin(trial.params)
+            counts = self._first.begin(trial.params)
             search, solver = self._searches.get(self.search_of(trial.params)), str(trial.params[SOLVER])
             if search is not None and search.holds(solver):
-                self._finish(trial, seconds_of(trial), per_query, is_first)
+                self._finish(trial, seconds_of(trial), per_query, counts)
                 search.add(observations(trial, timed=self._timed, policy=self._policy))
                 search.spend(solver, seconds_of(trial), self._policy)
                 self._heed(trial, per_query)
@@ -127,17 +127,15 @@ class SearchScheduler:
             acquisition=self._study.acquisition or MIXED,
         )
         params = self._ask(number, search, sampler, begun, given)
-        if isinstance(action, Fit) and action.finer:
-            self._first.refine(params)
         if self._study.until is not None:
             search.suggested(getattr(sampler, "expected_gain", None), self._study.until, self._policy)
         return params
 
     def tell(self, number: int, written: FrozenTrial, seconds: float, per_query: Floats | None) -> None:
         """Add a finished trial as it is in the record, the seconds that it ran, and its values by query."""
-        trial, suggesting, is_first = self._asked.pop(number)
+        trial, suggesting, counts = self._asked.pop(number)
         search = self._searches[self.search_of(written.params)]
-        self._finish(written, seconds, per_query, is_first)
+        self._finish(written, seconds, per_query, counts)
         search.tell(trial, written, observations(written, timed=self._timed, policy=self._policy))
         search.spend(str(written.params[SOLVER]), suggesting + seconds, self._policy)
         self._heed(written, per_query)
@@ -157,16 +155,16 @@ class SearchScheduler:
         self._asked[number] = trial, self._clock() - begun, self._first.begin(params)
         return params
 
-    def _finish(self, trial: FrozenTrial, seconds: float, per_query: Floats | None, is_first: bool) -> None:
+    def _finish(self, trial: FrozenTrial, seconds: float, per_query: Floats | None, counts: bool) -> None:
         """Note the best trial of each solver, which solvers are behind, and whether a further trial was in vain."""
-        solver, known, in_vain = str(trial.params[SOLVER]), self._bests, not is_first
+        solver, known, in_vain = str(trial.params[SOLVER]), self._bests, True
         if per_query is not None and (solver not in known or self._mean(per_query) > self._mean(known[solver])):
             in_vain &= solver in known and z_score(per_query, known[solver], self._weights) <= self._policy.choice.ahead
             known[solver] = per_query
             behind, limit = behind_best(known, self._weights), self._policy.significant
             worse = frozenset(name for name, errors in behind.items() if errors > limit)
             self._first.known = replace(self._first.known, behind=behind, worse=worse)
-        self._first.finish(trial, seconds, in_vain)
+        self._first.finish(trial, seconds, in_vain if counts else None)
 
     def measured(self, params: Mapping[str, Value]) -> Observed | None:
         """Return the earlier trial that is repeated to learn how far the data have moved, None of others."""

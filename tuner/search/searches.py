@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.samplers import BaseSampler
 from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
@@ -73,21 +73,18 @@ class FirstTrials:
     """
 
     def __init__(self, space: UnionSpace, options: SearchOptions, policy: Policy = POLICY) -> None:
-        first, further, looked = first_configurations(space, options.trials), list[dict[str, Value]](), options.looked
+        first, looked = first_configurations(space, options.trials), options.looked
         boosting = frozenset(solver for params in first if grows(solver := str(params[SOLVER])))
         if looked is not None:
             promising = [params for params in first if params[SOLVER] not in looked.hopeless]
             space = space.restricted({SOLVER: [str(params[SOLVER]) for params in promising]})
             seen = {standing.solver for standing in looked.standings}
-            first = [*looked.first(policy), *(params for params in promising if params[SOLVER] not in seen)]
-            further = looked.then(policy)
+            others = [params for params in promising if params[SOLVER] not in seen]
+            first = [*looked.first(policy), *others, *looked.then(policy)]
         self.space, self._policy, self._looked, self._first = space, policy, looked, first
-        self._leader: tuple[dict[str, Value], float] | None = None
-        self._refined: set[Value] = set()
         self._whole_fits: list[float] = []
         self.known = Known(
             first=[self._untried(params) for params in first],
-            further=[self._untried(params) for params in further],
             leader=self._untried(looked.standings[0].params) if looked is not None and looked.standings else None,
             boosting=boosting,
             is_cut=options.one_part,
@@ -99,69 +96,41 @@ class FirstTrials:
         )
 
     def begin(self, params: Mapping[str, Value]) -> bool:
-        """Note that a configuration was requested, and return whether it is the first of its solver, or does not count.
+        """Note that a configuration was requested, and return whether its trial can be in vain.
 
-        It is not tried first again, whatever its rounds of boosting. Where solvers boost, only their trials can be in
-        vain: others take next to no time.
+        It is not tried first again, whatever its rounds of boosting. The first trial of a solver is not in vain, and
+        where solvers boost, those of others take next to no time.
         """
         known, solver = self.known, str(params[SOLVER])
         self.known = replace(
             known,
             first=[one for one in known.first if not alike(one.params, params)],
-            further=[one for one in known.further if not alike(one.params, params)],
             unfinished=[growing for growing in known.unfinished if not alike(growing.params, params)],
             begun={**known.begun, solver: known.begun.get(solver, 0) + 1},
         )
-        return solver not in known.begun or (bool(known.boosting) and solver not in known.boosting)
+        return solver in known.begun and (solver in known.boosting or not known.boosting)
 
-    def refine(self, params: Mapping[str, Value]) -> None:
-        """Note that a finer version of the best configuration was requested."""
-        self._refined.add(params[_rate_of(params)])
-        self.known = replace(self.known, finer=self._finer())
-
-    def finish(self, trial: FrozenTrial, seconds: float, in_vain: bool = False) -> None:
-        """Note that a trial has finished, and whether it was in vain."""
+    def finish(self, trial: FrozenTrial, seconds: float, in_vain: bool | None = None) -> None:
+        """Note that a trial has finished, and whether it was in vain, None of one that does not count."""
         known, unfinished = self.known, list(self.known.unfinished)
-        known = replace(known, in_vain=known.in_vain + 1 if in_vain else 0)
+        if in_vain is not None:
+            known = replace(known, in_vain=known.in_vain + 1 if in_vain else 0)
         complete, value = trial.state == TrialState.COMPLETE, -math.inf if trial.value is None else trial.value
         if complete and trial.user_attrs.get(UNFINISHED):
             first = any(alike(params, trial.params) for params in self._first)
             unfinished.append(Growing(trial.params, value, first))
-        if complete and (self._leader is None or value > known.best):
-            self._leader, known = (dict(trial.params), seconds), replace(known, best=value)
+        if complete:
+            known = replace(known, best=max(known.best, value))
         solver = str(trial.params[SOLVER])
         if complete and solver in known.boosting and not trial.user_attrs.get(UNFINISHED):
             self._whole_fits.append(seconds)
             known = replace(known, fit_seconds=sum(self._whole_fits) / len(self._whole_fits))
         finished = known.finished | {solver}
-        self.known = replace(known, unfinished=unfinished, finished=finished, finer=self._finer())
+        self.known = replace(known, unfinished=unfinished, finished=finished)
 
     def _untried(self, params: Mapping[str, Value]) -> Untried:
         solver = str(params[SOLVER])
         return Untried(solver, params, 0.0 if self._looked is None else self._looked.cost(solver))
-
-    def _finer(self) -> Untried | None:
-        """Return the best configuration with a smaller learning rate, None where it has been tried.
-
-        Boosting with smaller steps takes more rounds, and generalises better as a rule. It is tried on large data only,
-        where a search has few trials, and once of each configuration.
-        """
-        if self._looked is None or self._leader is None:
-            return None
-        params, seconds = self._leader
-        solver, name = str(params[SOLVER]), _rate_of(params)
-        rate, bounds = params.get(name), self.space.distributions.get(name)
-        if not grows(solver) or not isinstance(rate, float) or not isinstance(bounds, FloatDistribution):
-            return None
-        rate *= self._policy.search.finer
-        if rate < bounds.low or rate in self._refined:
-            return None
-        return Untried(solver, clipped(self.space.distributions, {**params, name: rate}), seconds)
-
-
-def _rate_of(params: Mapping[str, Value]) -> str:
-    """Return the flat name of the learning rate of a configuration's solver."""
-    return f"{params[SOLVER]}.learning_rate"
 
 
 class _CompactStorage(InMemoryStorage):

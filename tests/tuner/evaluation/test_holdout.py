@@ -13,10 +13,9 @@ from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
-from ranktune.tuner.evaluation.evaluate import attempt, evaluate
+from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.fitting import sample
 from ranktune.tuner.evaluation.models import kept_model, kept_scores
-from ranktune.tuner.evaluation.plans import Sample
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.plans import PLAN, Fold
 from ranktune.tuner.splits.store import read_development, write_problem
@@ -73,19 +72,6 @@ def test_what_was_grown_at_the_limit_counts(folder: Path, monkeypatch: pytest.Mo
     assert 1 <= cut.chosen < whole.chosen
     bounded = attempt(replace(boosting(folder), bound=int(cut.chosen)))
     np.testing.assert_array_equal(cut.per_query[METRIC], bounded.per_query[METRIC])
-
-
-@pytest.mark.parametrize("shift", [-0.2, 0.2])
-def test_a_trial_is_stopped_where_it_is_behind_on_a_sample(folder: Path, shift: float) -> None:
-    task = replace(boosting(folder), samples=(20,))
-    free = attempt(task)
-    assert (len(free.samples), free.stopped) == (1, "")
-    known = evaluate(Sample.of_fold(FOLD, task.seed, 20), boosting(folder))
-    np.testing.assert_array_equal(free.samples[0], known.per_query[METRIC])
-    raced = attempt(replace(task, incumbent=free.samples[0], incumbent_samples=(free.samples[0] + shift,)))
-    assert raced.stopped == ("a sample of 20 queries" if shift > 0.0 else "")
-    wanted = free.samples[0] if shift > 0.0 else free.per_query[METRIC]
-    np.testing.assert_array_equal(raced.per_query[METRIC], wanted)
 
 
 @pytest.mark.parametrize("solver", ["LambdaMART", "RankSVM", "RidgeRanker"])

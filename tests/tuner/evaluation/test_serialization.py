@@ -28,7 +28,6 @@ FULL = Outcome(
     path_parameter="C",
     chosen=0.1,
     path=((0.1, 0.5), (1.0, 1.0 / 3.0)),
-    samples=(np.array([0.25, np.nan]), np.array([1.0, 0.0])),
     learning_curve=((1.0, 0.5),),
     scores=np.arange(5, dtype=np.float32) / np.float32(3),
 )

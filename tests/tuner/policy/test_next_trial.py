@@ -1,6 +1,5 @@
 """The order of a search, by what is known: first configurations, unfinished models, then the searches in turn."""
 
-import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,22 +16,19 @@ from ranktune.tuner.policy.next_trial import (
     with_reserve,
 )
 from ranktune.tuner.policy.policy import POLICY
-from ranktune.tuner.policy.racing import is_expensive, is_raced, time_limit
+from ranktune.tuner.policy.racing import is_expensive, time_limit
 from ranktune.tuner.policy.reserve import Took
 from ranktune.tuner.policy.turns import Account, behind_best
 
 RANDOM = np.random.default_rng(0).random(50)
 LINEAR, TREES = Untried("RankSVM", {"C": 1.0}, 2.0), Untried("GBDTRanker", {"leaves": 8}, 40.0)
-OTHER, FURTHER = Untried("RankSVM", {"C": 2.0}, 2.0), Untried("LambdaMART", {"leaves": 4}, 30.0)
-FINER = Untried("GBDTRanker", {"learning_rate": 0.05}, 40.0)
+OTHER, FURTHER = Untried("RankSVM", {"C": 2.0}, 2.0), Untried("GBDTRanker", {"leaves": 4}, 30.0)
 FIRST, SECOND = Growing({"leaves": 16}, 0.4, first=True), Growing({"leaves": 32}, 0.5, first=False)
 EVERYTHING = Known(
     {"RankSVM": Account(), "GBDTRanker": Account()},
-    first=[LINEAR, TREES, OTHER],
-    further=[FURTHER],
+    first=[LINEAR, TREES, OTHER, FURTHER],
     unfinished=[FIRST, SECOND],
     best=0.5,
-    finer=FINER,
     boosting=frozenset({"GBDTRanker", "LambdaMART"}),
     has_looked=True,
 )
@@ -42,14 +38,11 @@ def after(known: Known, action: Next) -> Known:
     """What is known once the trial of an action has begun."""
     if not isinstance(action, Fit | Grow):
         return known
-    untried = [*known.first, *known.further]
-    begun = {one.solver: 1 for one in untried if one.params == action.params}
+    begun = {one.solver: 1 for one in known.first if one.params == action.params}
     return replace(
         known,
         first=[one for one in known.first if one.params != action.params],
-        further=[one for one in known.further if one.params != action.params],
         unfinished=[one for one in known.unfinished if one.params != action.params],
-        finer=None if known.finer is None or known.finer.params == action.params else known.finer,
         begun={**known.begun, **begun},
     )
 
@@ -71,7 +64,6 @@ def test_one_first_configuration_of_each_solver_then_unfinished_models_then_the_
         Grow(SECOND.params),  # the better one
         Grow(FIRST.params),
         Fit(OTHER.params),
-        Fit(FINER.params, finer=True),
         Fit(FURTHER.params),
         Suggest("RankSVM"),
     ]
@@ -92,7 +84,7 @@ def test_no_action_needs_more_than_the_time_left(left: float, is_cut: bool) -> N
     share = POLICY.search.cut if is_cut else 1.0
     needed = {id(one.params): one.seconds for one in (LINEAR, OTHER)}
     needed |= {id(one.params): one.seconds * share for one in (TREES, FURTHER)}
-    needed |= {id(FINER.params): 2.0 * FINER.seconds, id(FIRST.params): 0.0, id(SECOND.params): 0.0}
+    needed |= {id(FIRST.params): 0.0, id(SECOND.params): 0.0}
     searches = {"RankSVM": 3.0, "GBDTRanker": 50.0 * share}
     done = list(actions(known, left))
     for action in done:
@@ -136,7 +128,7 @@ def test_once_a_model_has_grown_another_begins_only_where_a_good_part_of_it_has_
     known = replace(EVERYTHING, first=[TREES], unfinished=[], has_looked=False, is_cut=True, fit_seconds=100.0)
     least = POLICY.search.cut * 100.0
     assert next_action(known, 1.0) == Fit(TREES.params)  # the first is begun in any case
-    grown = replace(known, finished=frozenset({"LambdaMART"}), finer=None, further=[])
+    grown = replace(known, finished=frozenset({"LambdaMART"}))
     assert next_action(grown, least) == Fit(TREES.params)
     assert next_action(grown, 0.99 * least) == Suggest("RankSVM")
     assert next_action(replace(grown, finished=frozenset({"RankSVM"})), 1.0) == Fit(TREES.params)
@@ -162,12 +154,10 @@ def test_on_folds_nothing_is_cut_before_the_time_is_over() -> None:
     assert time_limit(known, "GBDTRanker", 60.0, 1) == 60.0
 
 
-def test_an_expensive_trial_is_raced_unless_it_is_the_first_of_its_solver_or_finer() -> None:
+def test_a_trial_is_expensive_by_its_share_of_the_time() -> None:
     assert not is_expensive(0.99 * POLICY.search.expensive * 60.0, 60.0)
     assert is_expensive(POLICY.search.expensive * 60.0, 60.0)
     assert not is_expensive(1e9, math.inf)
-    raced = {given for given in itertools.product((0, 1, 2), (False, True)) if is_raced(*given)}
-    assert raced == {(1, False), (2, False)}
 
 
 def test_time_is_reserved_for_the_leader_of_a_look_and_not_for_those_that_are_worse() -> None:

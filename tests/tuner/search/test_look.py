@@ -14,7 +14,6 @@ from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.tuner.policy.policy import POLICY
-from ranktune.tuner.policy.racing import estimate_by_sample
 from ranktune.tuner.policy.standings import Look, Standing
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.search.look import look, worth_a_look
@@ -120,23 +119,6 @@ def test_a_trial_costs_in_proportion_to_its_queries() -> None:
     assert LOOK.cost("A") == pytest.approx(80.0)
     assert Look(LOOK.standings, 800, 5).cost("A") == pytest.approx(400.0)
     assert LOOK.cost("unknown") == 0.0
-
-
-def test_a_solver_that_gains_more_from_queries_may_be_behind_on_a_sample() -> None:
-    assert LOOK.allowance("A", "B", 100) == pytest.approx(3 * 0.015)
-    assert LOOK.allowance("B", "A", 100) == 0.0
-    assert LOOK.allowance("A", "B", 800) == 0.0
-
-
-def test_the_estimate_of_a_trial_that_was_stopped_on_a_sample_is_paired() -> None:
-    generator = np.random.default_rng(0)
-    incumbent, in_sample = generator.random(50), generator.random(50)
-    result = estimate_by_sample(in_sample - 0.1, incumbent, in_sample)
-    assert result.value == pytest.approx(incumbent.mean() - 0.1)
-    assert result.variance == pytest.approx(0.0, abs=1e-30)
-    noise = generator.normal(size=50)
-    error = noise.std(ddof=1) / np.sqrt(50)
-    assert estimate_by_sample(in_sample + noise, incumbent, in_sample).variance == pytest.approx(error**2)
 
 
 def test_small_data_and_studies_without_a_time_limit_are_not_sampled(tmp_path: Path) -> None:
