@@ -10,9 +10,10 @@ from typer.testing import CliRunner
 
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.results import append_result
 from ranktune.studies.benchmarks.tasks import task
-from ranktune.studies.laboratory.__main__ import SOLVERS, app
+from ranktune.studies.laboratory.__main__ import app
 from ranktune.studies.laboratory.configurations import Configuration, configurations, first_with_rows, name_of
 from ranktune.studies.laboratory.portfolios import LEAST, added_on, additions, changed_choices, shown, taken
 from ranktune.studies.laboratory.rows import best_of, task_of
@@ -25,9 +26,9 @@ from ranktune.tuner.study.declaration import Study
 
 def test_candidates_are_the_defaults_with_one_choice_changed() -> None:
     """What depends on the choice may change with it; what is tried first anyway is no candidate."""
-    space, first = Study(solvers=list(SOLVERS)).union_space(), configurations(SOLVERS, 0)
+    space, first = Study(solvers=list(STANDARD)).union_space(), configurations(STANDARD, 0)
     defaults = {str(params[SOLVER]): params for params in space.defaults()}
-    every = changed_choices(SOLVERS)
+    every = changed_choices(STANDARD)
     assert len({name_of(params) for params in every}) == len(every) > 40
     for params in every:
         own = defaults[str(params[SOLVER])]
