@@ -61,13 +61,13 @@ STANDARD = (
     "SymmetricGBDT",
     "GBDTRanker",
     "LambdaMART",
-    "CatBoostRanker",
     "Ranker",
 )
 """The solvers that compete unless others are named, in the order in which their defaults are tried: the fast ones come
 first, because time may be short.
 
-They are of each family those that tend to win or to help in a blend, and a baseline.
+They are of each family those that tend to win or to help in a blend, and a baseline. A solver whose library is not
+installed with RankTune competes when it is named.
 """
 
 ONE_COLUMN = "BestFeature"

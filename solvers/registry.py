@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from ranktune.solvers.core import libraries
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, listed, nearest
 from ranktune.solvers.core.registrations import REGISTERED, Registration, find, with_declared_space
 from ranktune.solvers.core.table import is_path, named
@@ -121,13 +120,8 @@ def check_loadable(name: str) -> None:
 
 
 def standard() -> tuple[str, ...]:
-    """Return the solvers that compete by default; those of an extra of ranktune only where it is installed."""
-    return loadable(name for name in STANDARD if name in SOLVERS or not _is_of_an_extra(name))
-
-
-def _is_of_an_extra(name: str) -> bool:
-    library = SOLVERS.library(name)
-    return library is not None and "ranktune[" in libraries.INSTALL[library]
+    """Return the solvers that compete by default."""
+    return loadable(STANDARD)
 
 
 def loadable(names: Iterable[str]) -> tuple[str, ...]:

@@ -40,9 +40,6 @@ from ranktune.studies.laboratory.simulating import (
 )
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
-SOLVERS = tuple(name for name in STANDARD if name != "CatBoostRanker")
-"""The solvers of the table: those that compete by default and take little time."""
-
 COMPOSITION = "Ranker"
 """The solver that is composed of a loss, a penalty and an optimiser, which is simulated alone too."""
 DEFAULT_SECONDS = (10.0, 60.0)
@@ -68,7 +65,7 @@ def table(
     for case in cases_of(data, None, **read_options(qid, drop)) if data else ():
         for split in case.splits:
             tasks[f"{case.name} {split.name}"] = partial(_usable, split, f"{case.name} {split.name}")
-    every = configurations(SOLVERS, draws)
+    every = configurations(STANDARD, draws)
     wanted: list[Wanted] = [(params, SHARES[0]) for params in every]
     wanted += [(params, share) for params in every[:shares] for share in SHARES[1:]]
     make_table(tasks, wanted, keep, seconds, jobs, typer.echo)
@@ -87,7 +84,7 @@ def portfolio(
 ) -> list[Table]:
     """Choose the configurations of boosting that a study tries first, by what they add to its blend for their time."""
     numbers = {f"{DRAWN}-{seed}": seed for seed in seeds_of(seeds)}
-    known = {name: scored_on(_drawn(seed), SOLVERS, keep / f"{name}.npz") for name, seed in numbers.items()}
+    known = {name: scored_on(_drawn(seed), STANDARD, keep / f"{name}.npz") for name, seed in numbers.items()}
     learn, confirm = ([known[task] for task in half] for half in _halves(list(known), keep))
     rows: list[Row] = [
         {
@@ -107,7 +104,7 @@ def portfolio(
 def order(keep: Kept, count: Annotated[int, typer.Option(help="So many configurations.", min=1)] = 8) -> list[Table]:
     """Order first configurations by what each adds, on the tasks to learn from, and show it on the others."""
     table = by_task(read_rows(keep))
-    first = first_with_rows(SOLVERS, table)
+    first = first_with_rows(STANDARD, table)
     names = [name_of(params) for params in first]
     tasks = [task for task, rows in table.items() if all(name in rows for name in names)]
     learn, confirm = (means(table, half, names) for half in _halves(tasks, keep))
@@ -146,7 +143,7 @@ def simulate(
     """Simulate studies on the table, and show what they deliver, and the regret of those of all solvers by task."""
     by_kind: dict[tuple[str, float], list[Delivered]] = {}
     plan = Plan(seconds or DEFAULT_SECONDS, seeds_of(seeds), studies)
-    for name, solvers in (("all", SOLVERS), *([(COMPOSITION, (COMPOSITION,))] if composition else [])):
+    for name, solvers in (("all", STANDARD), *([(COMPOSITION, (COMPOSITION,))] if composition else [])):
         tasks = known_tasks(keep, half, solvers)
         (known,) = simulated(tasks, plan, [Rules.parse(rules)], lambda line: typer.echo(line, err=True))
         for each in known:
@@ -164,7 +161,7 @@ def compare(
     studies: Most = None,
 ) -> list[Table]:
     """Simulate the same studies by several rules, and compare what they deliver with the first of them, in pairs."""
-    plan, tasks = Plan(seconds or DEFAULT_SECONDS, seeds_of(seeds), studies), known_tasks(keep, half, SOLVERS)
+    plan, tasks = Plan(seconds or DEFAULT_SECONDS, seeds_of(seeds), studies), known_tasks(keep, half, STANDARD)
     known = simulated(tasks, plan, [Rules.parse(each) for each in rules], lambda line: typer.echo(line, err=True))
     return [compared(rules, known, half)]
 

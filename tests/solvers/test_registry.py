@@ -9,6 +9,7 @@ import pytest
 import ranktune.solvers
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.libraries import INSTALL
 from ranktune.solvers.registry import NAMES, SOLVERS, STANDARD, make, solver_class
 from tests.support.commands import output_of
 
@@ -56,9 +57,10 @@ def test_type_checkers_see_every_public_name() -> None:
 
 
 def test_the_standard_solvers_are_registered_from_the_fastest_on() -> None:
-    trees = ("SymmetricGBDT", "GBDTRanker", "LambdaMART", "CatBoostRanker")
-    assert STANDARD[0] == "BestFeature" and STANDARD[-5:] == (*trees, "Ranker")
+    assert STANDARD[0] == "BestFeature" and STANDARD[-4:] == ("SymmetricGBDT", "GBDTRanker", "LambdaMART", "Ranker")
     assert set(STANDARD) <= set(NAMES)
+    extras = {name for name in NAMES if "ranktune[" in INSTALL.get(SOLVERS.library(name) or "", "")}
+    assert extras == {"CatBoostRanker", "XGBoostRanker"} and not extras & set(STANDARD)  # they compete when named
 
 
 def test_importing_the_registry_imports_no_solver() -> None:

@@ -34,7 +34,7 @@ def by_metric(ranks):
 def by_neighbours(ranks):
     """Return the difference of the grades of neighbours, times 0.85 for each rank above them."""
     near = abs(ranks - ranks[:, :1]) == 1
-    return near * abs(grades - grades[0]) * 0.85 ** (1 + np.minimum(ranks, ranks[:, :1]))
+    return near * abs(grades - grades[0]) * 0.85 ** np.minimum(ranks, ranks[:, :1])
 
 
 # %%

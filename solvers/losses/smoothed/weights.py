@@ -47,9 +47,8 @@ class PairWeights:
 
 
 def neighbours(queries: Queries, gains: Floats, ranks: int, decay: float) -> PairWeights:
-    """Return decay^r |x_i - x_j| / (the sum of decay^r) for the documents at ranks r and r + 1, r at most ranks."""
-    v = decay ** np.arange(1.0, ranks + 1.0)
-    return PairWeights(kernels.NEIGHBOURS, v / v.sum(), gains, np.ones(queries.n_queries))
+    """Return decay^(r - 1) |x_i - x_j| for the documents at ranks r and r + 1, r at most ranks."""
+    return PairWeights(kernels.NEIGHBOURS, decay ** np.arange(ranks), gains, np.ones(queries.n_queries))
 
 
 def changes(queries: Queries, metric: Metric, gains: Floats, ranks: int) -> PairWeights:

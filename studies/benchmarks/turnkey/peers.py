@@ -5,7 +5,7 @@ starts when the data are mapped into memory and the libraries are imported. The 
 clock has stopped, and their grades never enter the process.
 
 ranktune            `ranktune.tune` with its defaults: the model that it chose, single or a blend
-ranktune-own        the same, without CatBoost among its solvers
+ranktune-catboost   the same, with CatBoost among its solvers
 lightgbm            LightGBM's LGBMRanker under Optuna's TPE, early stopping and choice by validation NDCG@10
 lightgbm-defaults   LightGBM's LGBMRanker with its defaults, early stopping by validation NDCG@10
 catboost            CatBoost once, YetiRank at rate .1, early stopping of 100 trees by its own validation NDCG@10
@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
@@ -44,7 +44,7 @@ from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.registry import standard
+from ranktune.solvers.registry import STANDARD_NAME
 from ranktune.tuner.workers.worker_process import ONE_THREAD
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from lightgbm.callback import CallbackEnv
 
 METRIC = "ndcg@10"
-OURS, OWN = "ranktune", "ranktune-own"
+OURS, CATBOOST_TOO = "ranktune", "ranktune-catboost"
 _PATIENCE = 50
 """Trees without improvement before LightGBM stops."""
 _TREES, _DEFAULTS_TREES = 1000, 10_000
@@ -107,9 +107,8 @@ def _delivered(predict: Callable[..., ArrayLike], vali: Queries, **known: Any) -
     return Delivered(score, parse_metric(METRIC).mean(score(vali), vali), **known)
 
 
-def rank_tune(split: Split, budget: Budget, folder: Path, without: Collection[str] = ()) -> Delivered:
-    """Tune with RankTune's defaults, but for the solvers named, without holding out test queries."""
-    solvers = [name for name in standard() if name not in without] if without else []
+def rank_tune(split: Split, budget: Budget, folder: Path, solvers: Sequence[str] = ()) -> Delivered:
+    """Tune with RankTune's defaults, but for the solvers, without holding out test queries."""
     result = ranktune.tune(
         split.train, vali=split.vali, test="none", metric=METRIC, timeout=budget.seconds, jobs=budget.threads,
         seed=budget.seed, home=folder, solvers=solvers,
@@ -274,7 +273,7 @@ def with_validation(split: Split) -> Split:
 
 PEERS: Mapping[str, Peer] = {
     OURS: Peer(rank_tune, ("ranktune",)),
-    OWN: Peer(partial(rank_tune, without=("CatBoostRanker",)), ("ranktune",)),
+    CATBOOST_TOO: Peer(partial(rank_tune, solvers=(STANDARD_NAME, "CatBoostRanker")), ("ranktune", "catboost")),
     "lightgbm": Peer(lightgbm_optuna, ("lightgbm", "optuna")),
     "lightgbm-defaults": Peer(lightgbm_defaults, ("lightgbm",)),
     "catboost": Peer(catboost_once, ("catboost",)),
@@ -291,8 +290,8 @@ def check_installed(rival: str) -> None:
 
 
 def is_ours(rival: str) -> bool:
-    """Return whether a peer is RankTune, with all solvers or without some."""
-    return rival in (OURS, OWN)
+    """Return whether a peer is RankTune, with its standard solvers or with more."""
+    return rival in (OURS, CATBOOST_TOO)
 
 
 def version_of(rival: str) -> str:

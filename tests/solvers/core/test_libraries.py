@@ -116,20 +116,6 @@ def test_the_usual_competition_goes_on_without_lightgbm(data: Path) -> None:
     assert "RankSVM" in done.stdout and "LambdaMART" not in done.stdout
 
 
-@pytest.mark.thorough
-def test_a_solver_of_an_extra_competes_where_it_is_installed_and_is_not_missed_elsewhere(data: Path) -> None:
-    code = "from ranktune import Study; print(*Study().solvers)"
-    result = {}
-    for there, path in ((True, None), (False, not_installed(data, "catboost"))):
-        environment = {**os.environ, "PYTHONPATH": "" if path is None else str(path)}
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env=environment, check=True
-        )
-        result[there] = set(done.stdout.split())
-    assert result[True] - result[False] == {"CatBoostRanker"}
-    assert {"LambdaMART", "RankSVM"} <= result[False]
-
-
 def test_what_is_there_is_loadable() -> None:
     assert loadable(NAMES) == NAMES == tuple(SOLVERS)
 

@@ -44,8 +44,6 @@ def naive(name: str, loss: PairwiseLoss, scores: Floats, queries: Queries) -> fl
             total = weights.sum()
             loss_of_query = (weights * phi(loss, s[:, None] - s)).sum()
             values.append(loss_of_query / (total if loss.average == "queries" and total > 0.0 else 5.0))
-    if loss.average == "none" and name == "neighbours":  # the shares of ranks are as in YetiRank, which sum to more
-        return float(np.sum(values) * (0.8 ** np.arange(4)).sum())
     return float(np.mean(values) if loss.average == "queries" else np.sum(values))
 
 

@@ -1,7 +1,7 @@
 """Pairs weighted in noisy rankings, against plain Python and the whole metrics."""
 
 import tracemalloc
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
@@ -66,10 +66,9 @@ def pair_weights(name: str, order: Ints, queries: Queries) -> Floats:
     n, grades = len(order), queries.grades
     result = np.zeros((n, n))
     if name == "neighbours":
-        shares = 0.8 ** np.arange(4)
         for r, (i, j) in enumerate(pairwise(order[:5])):
             better, worse = (i, j) if grades[i] > grades[j] else (j, i)
-            result[better, worse] = shares[r] / shares.sum() * abs(grades[i] - grades[j])
+            result[better, worse] = 0.8**r * abs(grades[i] - grades[j])
         return result
     before = by_metric(name, order, queries)
     for r in range(n):
@@ -117,6 +116,19 @@ def test_the_kernel_does_what_plain_python_does_with_the_same_noise(name: str) -
         assert np.allclose(bend[a:b], curved, rtol=0.0, atol=1e-10)
     assert value == pytest.approx(total, abs=1e-10)
     assert value > 0.1
+
+
+@pytest.mark.parametrize("name", ["neighbours", "ndcg@3"])
+def test_weights_are_means_over_all_rankings_by_their_probability(name: str) -> None:
+    queries, scores = graded([5]), np.array([0.3, -0.8, 1.1, 0.0, -0.2])
+    mean = np.zeros((5, 5))
+    for order in permutations(range(5)):
+        odds = np.exp(scores[list(order)])
+        mean += (odds / np.cumsum(odds[::-1])[::-1]).prod() * pair_weights(name, np.array(order), queries)
+    _, expected, curved = naive(mean, scores)
+    _, slope, bend = derived(weights_of(name, queries), queries, scores, samples=50_000)
+    assert np.allclose(slope, expected, rtol=0.0, atol=0.02 * np.abs(expected).max())
+    assert np.allclose(bend, curved, rtol=0.0, atol=0.02 * curved.max())
 
 
 def test_noise_is_exponential_and_a_hash_of_what_it_belongs_to() -> None:

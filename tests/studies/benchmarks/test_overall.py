@@ -9,7 +9,7 @@ import scipy
 from ranktune.studies.benchmarks.turnkey.overall import FAR, critical_difference, friedman, overall
 from ranktune.studies.benchmarks.turnkey.peers import METRIC
 
-TOOLS = ("ranktune", "ranktune-own", "catboost", "flaml")
+TOOLS = ("ranktune", "ranktune-catboost", "catboost", "flaml")
 
 
 def rows(values: Any, tools: Any = TOOLS) -> list[dict[str, Any]]:

@@ -18,9 +18,9 @@ from ranktune.solvers.data.disk.stored import read_queries
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.registry import standard
+from ranktune.solvers.registry import STANDARD_NAME
 from ranktune.studies.benchmarks.turnkey import peers
-from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, OWN, Budget
+from ranktune.studies.benchmarks.turnkey.peers import CATBOOST_TOO, METRIC, OURS, Budget
 from tests.support.turnkey_samples import queries
 
 
@@ -58,7 +58,7 @@ def test_threads_are_those_of_the_budget_and_ranktune_has_workers_of_one() -> No
     for rival in peers.PEERS:
         for threads in (1, 3):
             env = peers.environment_of(rival, threads)
-            assert env["OMP_NUM_THREADS"] == env["OPENBLAS_NUM_THREADS"] == str(1 if rival in (OURS, OWN) else threads)
+            assert env["OMP_NUM_THREADS"] == env["OPENBLAS_NUM_THREADS"] == str(1 if peers.is_ours(rival) else threads)
 
 
 def test_a_quarter_of_the_training_queries_validates_where_none_are_given() -> None:
@@ -85,26 +85,26 @@ def test_ranktune_gets_all_training_queries_where_no_others_validate(monkeypatch
         return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(subprocess, "run", process)
-    for rival in (OURS, OWN, "flaml"):
+    for rival in (OURS, CATBOOST_TOO, "flaml"):
         peers.compete(rival, split, Budget(1.0))
     whole = {"train": 8, "test": 3}
-    assert seen == {OURS: whole, OWN: whole, "flaml": {"train": 6, "vali": 2, "test": 3}}
+    assert seen == {OURS: whole, CATBOOST_TOO: whole, "flaml": {"train": 6, "vali": 2, "test": 3}}
 
 
-def test_ranktune_competes_with_all_solvers_and_with_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_catboost_competes_in_ranktune_when_it_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     class Asked(Exception):
         pass
 
-    def tune(*data: Any, solvers: list[str], **settings: Any) -> None:
+    def tune(*data: Any, solvers: tuple[str, ...], **settings: Any) -> None:
         raise Asked(*solvers)
 
     monkeypatch.setattr(ranktune, "tune", tune)
     asked = {}
-    for rival in (OURS, OWN):
+    for rival in (OURS, CATBOOST_TOO):
         with pytest.raises(Asked) as raised:
             peers.PEERS[rival].run(Split("", queries(4, 1)), Budget(1.0), tmp_path)
         asked[rival] = raised.value.args
-    assert asked == {OURS: (), OWN: tuple(name for name in standard() if name != "CatBoostRanker")}  # (): the standard
+    assert asked == {OURS: (), CATBOOST_TOO: (STANDARD_NAME, "CatBoostRanker")}  # (): the standard
 
 
 @pytest.mark.parametrize(("rival", "loss"), [("catboost", "YetiRank"), ("catboost-queryrmse", "QueryRMSE")])

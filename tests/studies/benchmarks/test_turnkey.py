@@ -16,7 +16,7 @@ from ranktune.studies.benchmarks.__main__ import app
 from ranktune.studies.benchmarks.results import Result, append_result, stored_results
 from ranktune.studies.benchmarks.turnkey import cells, command, peers
 from ranktune.studies.benchmarks.turnkey.data import Case
-from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, OWN, PEERS, Budget
+from ranktune.studies.benchmarks.turnkey.peers import CATBOOST_TOO, METRIC, OURS, PEERS, Budget
 from tests.support.turnkey_samples import finished, queries, write
 
 
@@ -130,8 +130,8 @@ def test_columns_of_a_table_are_named(tmp_path: Path, first_feature: list[str]) 
     for name in ("a", "b"):
         (tmp_path / f"{name}.csv").write_text("\n".join(["grade,query_id,first,title,second", *rows]) + "\n")
     options = (tmp_path / "a.csv", tmp_path / "b.csv", "--qid", "query_id", "--drop", "title")
-    text = invoke(*options, "--rival", OURS, "--rival", OWN, "--rival", "flaml").stdout
-    assert first_feature == [f"{rival} dealt" for _ in "ab" for rival in (OURS, OWN, "flaml")]
+    text = invoke(*options, "--rival", OURS, "--rival", CATBOOST_TOO, "--rival", "flaml").stdout
+    assert first_feature == [f"{rival} dealt" for _ in "ab" for rival in (OURS, CATBOOST_TOO, "flaml")]
     assert "2 data sets: ndcg@10" in text and "Critical difference" in text and "beside the peers" in text
     assert max(map(len, text.splitlines())) <= 80
     assert "data sets: ndcg@10" not in invoke(*options, "--rival", OURS).stdout  # of one tool

@@ -6,9 +6,10 @@ import numpy as np
 from typer.testing import CliRunner
 
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.results import append_result
 from ranktune.studies.benchmarks.task_table.rows import Row
-from ranktune.studies.laboratory.__main__ import SOLVERS, app
+from ranktune.studies.laboratory.__main__ import app
 from ranktune.studies.laboratory.analysis import ordered, picked
 from ranktune.studies.laboratory.configurations import configurations, name_of
 
@@ -33,7 +34,7 @@ def test_a_portfolio_begins_with_the_best_and_goes_on_with_what_it_lacks() -> No
 
 
 def test_the_commands_read_the_table(tmp_path: Path) -> None:
-    every = configurations(SOLVERS, 1)
+    every = configurations(STANDARD, 1)
     for seed in (0, 40):
         for params in every:
             values = GENERATOR.random(40)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.results import Result
-from ranktune.studies.laboratory.__main__ import SOLVERS
 from ranktune.studies.laboratory.deliveries import task_means, worst_decile
 from ranktune.studies.laboratory.rules import Rules
 from ranktune.studies.laboratory.simulating import CONFIRM, Plan, known_tasks, simulated
@@ -72,7 +72,7 @@ def test_what_is_worse_is_told_from_noise() -> None:
 @pytest.mark.thorough
 def test_studies_are_no_worse_than_stored() -> None:
     """The file of the stored figures has the command that makes them."""
-    tasks = known_tasks(TABLE, CONFIRM, SOLVERS)
+    tasks = known_tasks(TABLE, CONFIRM, STANDARD)
     (studies,) = simulated(tasks, Plan([SECONDS], SEEDS), [Rules()])
     assert len(studies) == len(tasks) * len(SEEDS)
     after = by_figure(task_means(studies, "regret"), task_means(studies, "is_harmed"))

@@ -11,8 +11,8 @@ import pytest
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.tasks import task
-from ranktune.studies.laboratory.__main__ import SOLVERS
 from ranktune.studies.laboratory.configurations import Configuration, configurations, first_with_rows, name_of
 from ranktune.studies.laboratory.portfolios import PRICE, Scored, candidates, scored_on, taken
 from ranktune.studies.laboratory.rows import best_of, task_of
@@ -24,7 +24,7 @@ from ranktune.tuner.study.declaration import Study
 
 
 def test_candidates_have_every_choice_at_every_size_of_trees() -> None:
-    first, every = configurations(SOLVERS, 0), candidates(SOLVERS)
+    first, every = configurations(STANDARD, 0), candidates(STANDARD)
     assert every[: len(first)] == first and len({name_of(params) for params in every}) == len(every) > 80
     assert not any(alike(a, b) for place, a in enumerate(every) for b in every[:place])
     forms = {

@@ -12,10 +12,11 @@ from ranktune.solvers import GBDTRanker, RidgeRanker
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.task_table.packing import pack
 from ranktune.studies.benchmarks.task_table.rows import STEPS, Row, Sizes, mean_value
 from ranktune.studies.benchmarks.tasks import CELLS, confirms, properties, task
-from ranktune.studies.laboratory.__main__ import SOLVERS, app
+from ranktune.studies.laboratory.__main__ import app
 from ranktune.studies.laboratory.configurations import configurations, name_of
 from ranktune.studies.laboratory.making import read_rows
 from ranktune.studies.laboratory.rows import METRIC, row_of
@@ -138,6 +139,6 @@ def test_columns_of_a_table_with_names_are_given(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     rows = read_rows(file)
-    assert len({row.configuration for row in rows}) == len(configurations(SOLVERS, 0))
+    assert len({row.configuration for row in rows}) == len(configurations(STANDARD, 0))
     assert all(row.test is not None and row.vali is not None for row in rows if not row.error)
     assert {len(row.test) for row in rows if row.test is not None} <= set(range(3, 31))

@@ -10,10 +10,10 @@ import pytest
 from optuna.trial import FrozenTrial
 from typer.testing import CliRunner
 
+from ranktune.solvers.names import STANDARD as EVERY
 from ranktune.studies.benchmarks.results import Result, append_result
 from ranktune.studies.benchmarks.task_table.rows import Checkpoint, Row
 from ranktune.studies.benchmarks.tasks import sizes
-from ranktune.studies.laboratory.__main__ import SOLVERS as EVERY
 from ranktune.studies.laboratory.__main__ import app
 from ranktune.studies.laboratory.analysis import by_task
 from ranktune.studies.laboratory.configurations import configurations, name_of

@@ -49,6 +49,7 @@ def test_the_standard_solvers_compete_unless_others_are_named() -> None:
     assert set(STANDARD) <= set(SOLVERS)
     assert Study(solvers=("all",)).solvers == tuple(SOLVERS)
     assert Study(solvers=("ranksvm", "all")).solvers[0] == "RankSVM"
+    assert Study(solvers=("standard", "catboostranker")).solvers == (*STANDARD, "CatBoostRanker")
 
 
 def test_a_progressive_plan_is_for_solvers_that_go_from_query_to_query() -> None:

@@ -52,7 +52,7 @@ def test_choices_that_cannot_be_loaded_are_not_suggested() -> None:
 
 
 def test_solvers_that_cannot_be_loaded_are_left_out_or_refused() -> None:
-    assert set(Study(serve=["lightgbm"]).solvers) - {"CatBoostRanker"} == {"LambdaMART", "GBDTRanker", "SymmetricGBDT"}
+    assert set(Study(serve=["lightgbm"]).solvers) == {"LambdaMART", "GBDTRanker", "SymmetricGBDT"}
     assert "RandomForestRanker" in Study(serve=["lightgbm"], solvers=["all"]).solvers
     assert not {"LambdaMART", "RankBoost"} & set(Study(serve=["liblinear"], solvers=["all"]).solvers)
     assert Study(serve=["onnx"]).solvers == Study().solvers

@@ -273,7 +273,7 @@ def solvers_table(solvers: list[Json]) -> RenderableType:
             row["model"],
             str(len(row["parameters"])),
         )
-    rows.caption = "* competes by default, o learns online, query by query (--plan progressive)"
+    rows.caption = "* competes by default, others if named; o learns online (--plan progressive)"
     return titled("Solvers", rows)
 
 
