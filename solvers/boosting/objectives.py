@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import cached_property
-from itertools import pairwise
 from typing import Annotated, Any, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -102,15 +101,19 @@ class SmoothedPairs:
         gradient, curvature = np.empty(queries.n_documents), np.empty(queries.n_documents)
         shares = np.linspace(0, queries.n_documents, self.threads + 1)
         ends = np.searchsorted(queries.starts, shares).tolist()
-        with ThreadPoolExecutor(self.threads) as pool:
-            parts = [
-                pool.submit(kernels.derivatives, rule, lists, number, first, last, scores, gradient, curvature)
-                for first, last in pairwise(ends)
-            ]
-        for part in parts:
-            part.result()
-        weights = queries.weight_of_document
-        return weights * gradient, weights * curvature
+
+        def fill(first: int, last: int) -> None:
+            kernels.derivatives(rule, lists, number, first, last, scores, gradient, curvature)
+
+        if self.threads == 1:
+            fill(*ends)
+        else:
+            with ThreadPoolExecutor(self.threads) as pool:
+                list(pool.map(fill, ends[:-1], ends[1:]))
+        if queries.is_weighted:
+            gradient *= queries.weight_of_document
+            curvature *= queries.weight_of_document
+        return gradient, curvature
 
 
 @dataclass(frozen=True)

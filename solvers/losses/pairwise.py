@@ -29,6 +29,7 @@ from ranktune.solvers.losses.pair_kernels import Lists, PairRule
 from ranktune.solvers.losses.pair_weights import NoisyWeight, PairWeight, Uniform
 from ranktune.solvers.losses.smoothed import kernels as noisy
 from ranktune.solvers.losses.smoothed import phi as losses
+from ranktune.solvers.losses.smoothed.draws import table_of
 
 AVERAGES = ("queries", "none")
 
@@ -103,7 +104,7 @@ class PairwiseLoss(Composable):
         self._check_cost(longest, len(values) * max(self._samples, 1))
         margin, noise = float(getattr(self, "margin", 1.0)), None
         if isinstance(self.weight, NoisyWeight):
-            noise = noisy.Rule(self.weight.kind, values, self._samples, 0, True, self.phi, margin)
+            noise = noisy.Rule(self.weight.kind, values, self._samples, table_of(0), True, self.phi, margin)
         return PairRule(self.phi, margin, values, self.average == "queries", noise)
 
     def lists(self, queries: Queries, others: Floats = NO_GRADES) -> Lists:

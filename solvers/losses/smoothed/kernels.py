@@ -18,8 +18,10 @@ Only the first K ranks count, those of v; v is 0 behind them. Documents that are
 slot. The weight of a pair in SUM is |x_i - x_j| times the mean of |v_r(i) - v_r(j)|: the v of each slot in each sample
 are kept, and a document without a slot has v = 0 in all. For the other kinds, a document at one of the first ranks
 makes pairs of one weight with all documents of a level of x behind them: weights are summed over samples by slot and
-by level, with a correction for pairs of two slots. Hence a list of n documents takes n numbers a sample to rank, slots
-n weights, and slots^2 numbers or corrections a sample, of at most K samples slots. The exponentials are one a document.
+by level, with a correction for pairs of two slots. Hence a list of n documents takes n numbers a sample to rank, and
+numbers or corrections for each pair of slots of different x, of which there are at most K samples. Where few documents
+have an x above the lowest, there are few pairs: the loop is over the better documents, and those below are taken at
+once. The exponentials are one a document.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.losses.smoothed.draws import draw, first_ones
+from ranktune.solvers.losses.smoothed.draws import rankings, stream
 from ranktune.solvers.losses.smoothed.phi import LOGISTIC, phi_and_slope
 
 NEIGHBOURS, SUM, PRECISION, FIRST, STOPS = range(5)
@@ -61,15 +63,15 @@ class Lists(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The kind of weights, v of the first K ranks, the samples, whose noise follows from a seed, and the loss of pairs.
+    """The kind of weights, v of the first K ranks, the samples, the table of their noise, and the loss of pairs.
 
-    Unless valued, the loss and the sum of the weights are not computed, which takes logarithms: they are 0 then.
+    The loss and the sum of the weights are those of all pairs only where valued, which takes logarithms.
     """
 
     kind: int
     v: Floats
     samples: int
-    seed: int
+    noise: Floats
     valued: bool = False
     phi: int = LOGISTIC
     margin: float = 1.0
@@ -79,14 +81,14 @@ class Sums(NamedTuple):
     """Room for the rankings of a list, and for the weights of its pairs, summed over samples.
 
     orders     (samples, k) the first documents of each ranking
-    slots      (n,) the slot of each of these documents, -1 of others
-    documents  (n,) those with slots, by level, which gives their slots, then the others, by level
-    ends       (2 levels,) where the documents of each level end, those with slots, then the others
+    slots      (n,) the slot of each of these documents, below 0 of others
+    documents  (n,) those without slots, by level, highest first, then the others, by level, which gives their slots
+    ends       (2 levels,) where the documents of each level end, in this order
 
-    counts     (samples, slots) of SUM the v of the rank of each document, 0 behind the first
+    counts     (samples + 1, slots) of SUM the v of the rank of each document, 0 behind the first, and their sum
 
     by_level   (slots, levels) with documents of a level, as if those were behind the first ranks in each sample
-    together   (slots, slots) what is to be added for two documents that have slots, the lower one first
+    together   (slots, slots) what is to be added for two documents that have slots, the higher one first
     value      (levels,) the gain of each level
 
     behind, room  are scratch
@@ -135,8 +137,7 @@ def derivatives(
         levels = max(levels, lists.levels[q])
     near = rule.kind == NEIGHBOURS
     sums = _sums(rule, longest, levels)
-    late, noise, room = np.empty(longest), np.empty(longest), np.empty(longest)
-    number_of, places = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
+    late, room, numbers = np.empty(longest), np.empty((2, longest)), np.empty((3, longest), dtype=np.int64)
     limit, total, weights = 1.0, 0.0, 0.0
     for q in range(first, last):
         a, b = lists.starts[q], lists.starts[q + 1]
@@ -146,23 +147,23 @@ def derivatives(
         if lists.levels[q] < 2 or factor == 0.0 or len(rule.v) == 0:
             continue
         s = scores[a:b]
-        high = s.max()
+        high = low = s[0]
+        for i in range(n):
+            high, low = max(high, s[i]), min(low, s[i])
         for i in range(n):
             late[i] = np.exp(min(high - s[i], WIDE))
-        wide = rule.phi != LOGISTIC or high - s.min() > WIDE
+        wide = rule.phi != LOGISTIC or high - low > WIDE
         known = Scores(s, late[:n], wide, rule.phi, rule.margin)
         k = min(len(rule.v) + near, n)
+        hashed = stream(lists.keys[q], number)
+        limit = rankings(rule.noise, hashed, known.late, limit, room, numbers, k, sums.orders)
         loss = weight = 0.0
-        for sample in range(rule.samples):
-            draw(rule.seed, lists.keys[q], number, sample, room[:n], noise[:n])
-            for i in range(n):
-                noise[i] *= late[i]
-            limit = first_ones(noise[:n], limit, number_of, room, places, sums.orders[sample, :k])
-            if near:
-                more = _neighbours(rule, lists, known, a, sums.orders[sample, :k], slope[a:b], bend[a:b])
+        if near:
+            for order in sums.orders:
+                more = _neighbours(rule, lists, known, a, order[:k], slope[a:b], bend[a:b])
                 loss += more[0]
                 weight += more[1]
-        if not near:
+        else:
             x, codes = lists.gains[a:b], lists.codes[a:b]
             _arrange(codes, lists.levels[q], k, sums)
             _add_samples(rule, x, codes, lists.levels[q], k, sums)
@@ -174,14 +175,6 @@ def derivatives(
         total += factor * loss
         weights += factor * weight
     return total, weights
-
-
-@compiled
-def _share(scores: Scores, i: int, j: int) -> float:
-    """Return -phi' of documents i and j: of the logistic loss the probability that j is preferred to i."""
-    if scores.is_wide:
-        return float(-phi_and_slope(scores.phi, scores.margin, scores.s[i] - scores.s[j])[1])
-    return float(scores.late[i] / (scores.late[i] + scores.late[j]))
 
 
 @compiled
@@ -201,10 +194,12 @@ def _neighbours(
             weight = rule.v[r] * (lists.gains[a + i] - lists.gains[a + j])
             if len(lists.copies) > 0:
                 weight *= lists.copies[a + i] * lists.copies[a + j]
-            share = _share(scores, i, j)
-            if rule.valued:
-                loss += weight * phi_and_slope(scores.phi, scores.margin, scores.s[i] - scores.s[j])[0]
-                weights += weight
+            value, change = 0.0, -scores.late[i] / (scores.late[i] + scores.late[j])
+            if scores.is_wide or rule.valued:
+                value, change = phi_and_slope(scores.phi, scores.margin, scores.s[i] - scores.s[j])
+            loss += weight * value
+            weights += weight
+            share = -change
             slope[i] -= weight * share
             slope[j] += weight * share
             bend[i] += weight * share * (1.0 - share)
@@ -220,7 +215,7 @@ def _sums(rule: Rule, n: int, levels: int) -> Sums:
     summed = 0 if rule.kind == SUM else most
     orders, slots = np.empty((samples, k + 1), dtype=np.int64), np.empty(n, dtype=np.int64)
     documents, ends = np.empty(n, dtype=np.int64), np.empty(2 * levels, dtype=np.int64)
-    counts, by_level, together = np.empty((samples, most)), np.empty((summed, levels)), np.empty((summed, summed))
+    counts, by_level, together = np.empty((samples + 1, most)), np.empty((summed, levels)), np.empty((summed, summed))
     behind, room = np.empty((min(k, summed), levels)), np.empty((7, n))
     return Sums(orders, slots, documents, ends, counts, by_level, together, np.empty(levels), behind, room)
 
@@ -229,32 +224,36 @@ def _sums(rule: Rule, n: int, levels: int) -> Sums:
 def _arrange(codes: Codes, levels: int, k: int, sums: Sums) -> None:
     """Give slots to the documents of the first places of the rankings."""
     n, slots, ends = len(codes), sums.slots, sums.ends
-    slots[:n] = -1
+    slots[:n] = 0
     for order in sums.orders:
         for r in range(k):
-            slots[order[r]] = 0
+            slots[order[r]] = 1
     ends[: 2 * levels] = 0
     for i in range(n):
-        ends[codes[i] - levels * slots[i]] += 1
+        slots[i] = levels + codes[i] if slots[i] else levels - 1 - codes[i]
+        ends[slots[i]] += 1
     begin = 0
     for run in range(2 * levels):
         begin, ends[run] = begin + ends[run], begin
+    others = ends[levels]
     for i in range(n):
-        run = codes[i] - levels * slots[i]
+        run = slots[i]
         sums.documents[ends[run]] = i
-        slots[i] = ends[run] if slots[i] == 0 else -1
+        slots[i] = ends[run] - others
         ends[run] += 1
 
 
 @compiled
 def _add_samples(rule: Rule, x: Floats, codes: Codes, levels: int, k: int, sums: Sums) -> None:
     """Overwrite counts or by_level and together with what the rankings say."""
-    count = sums.ends[levels - 1]
+    count = len(x) - sums.ends[levels - 1]
     if rule.kind == SUM:
         sums.counts[:, :count] = 0.0
         for sample in range(rule.samples):
             for r in range(k):
-                sums.counts[sample, sums.slots[sums.orders[sample, r]]] = rule.v[r]
+                slot = sums.slots[sums.orders[sample, r]]
+                sums.counts[sample, slot] = rule.v[r]
+                sums.counts[rule.samples, slot] += rule.v[r]
         return
     for i in range(len(x)):
         sums.value[codes[i]] = x[i]
@@ -279,7 +278,7 @@ def _add_samples(rule: Rule, x: Floats, codes: Codes, levels: int, k: int, sums:
                 if codes[i] != codes[j]:
                     a, b = sums.slots[i], sums.slots[j]
                     weight = _change(rule.kind, rule.v[r], rule.v[t], before, until, r, t, x[i], x[j])
-                    sums.together[min(a, b), max(a, b)] += weight - sums.behind[r, codes[j]] - sums.behind[t, codes[i]]
+                    sums.together[max(a, b), min(a, b)] += weight - sums.behind[r, codes[j]] - sums.behind[t, codes[i]]
 
 
 @compiled
@@ -337,45 +336,49 @@ def _pairs(
 ) -> tuple[float, float]:
     """Add the derivatives of the pairs that have a weight in sums; if valued, return their loss and weights.
 
-    They are those of each slot with documents of higher levels that have slots and with all that have none. Rows that
-    are taken by number, not by unpacking, and divide, which does not test for zero, become vector instructions.
+    They are those of each document with documents of lower levels that have slots and, if it has one itself, with the
+    others. Divide, which does not test for zero, and loops that write two arrays at most become vector instructions.
     """
-    s, documents = scores.s, sums.documents
-    n, count = len(s), sums.ends[levels - 1]
-    room = sums.room
-    late, gains, weight, push, curve, by_score, twice = room[0], room[1], room[2], room[3], room[4], room[5], room[6]
+    s, documents, ends, room = scores.s, sums.documents, sums.ends, sums.room
+    n, unplaced = len(s), ends[levels - 1]
+    late, gains, by_score, twice = room[0], room[1], room[2], room[3]
     for p in range(n):
         late[p], gains[p], by_score[p], twice[p] = scores.late[documents[p]], x[documents[p]], 0.0, 0.0
     loss = weights = 0.0
-    for a in range(count):
-        begin = sums.ends[codes[documents[a]]]
-        w, u, c, others = weight[begin:n], push[begin:n], curve[begin:n], late[begin:n]
-        if rule.kind == SUM:
-            _weigh_sum(sums.counts, a, gains, begin, count, w)
-        else:
-            _weigh(sums, a, codes, begin, count, w)
-        if len(often) > 0:
-            for p in range(len(w)):
-                w[p] *= often[documents[a]] * often[documents[begin + p]]
-        if scores.is_wide or rule.valued:
-            for p in range(len(w)):
-                lead = s[documents[begin + p]] - s[documents[a]]
-                value, change = phi_and_slope(scores.phi, scores.margin, lead if w[p] > 0.0 else -lead)
-                loss += abs(w[p]) * value
-                weights += abs(w[p])
-                u[p] = -w[p] * change
-                c[p] = abs(w[p] * change) * (1.0 + change)
-        else:
-            for p in range(len(w)):
-                share = np.divide(others[p], others[p] + late[a])
-                u[p] = abs(w[p]) * share + min(w[p], 0.0)
-                c[p] = abs(w[p]) * share * (1.0 - share)
-        theirs, curved = by_score[begin:n], twice[begin:n]
-        for p in range(len(w)):
-            theirs[p] -= u[p]
-            curved[p] += c[p]
-        by_score[a] += _total(u)
-        twice[a] += _total(c)
+    for p in range(n):
+        level = codes[documents[p]]
+        begin, end = ends[levels - 1 - level] if p >= unplaced else unplaced, ends[levels - 1 + level]
+        if begin < end:
+            w, u, c = room[4][begin:end], room[5][begin:end], room[6][begin:end]
+            others, theirs, curved = late[begin:end], by_score[begin:end], twice[begin:end]
+            if rule.kind == SUM:
+                _weigh_sum(sums.counts, p - unplaced, unplaced - begin, w)
+                gain, gained = gains[p], gains[begin:end]
+                for b in range(len(w)):
+                    w[b] *= gain - gained[b]
+            else:
+                _weigh(sums, codes, p, begin, unplaced, w)
+            if len(often) > 0:
+                for b in range(len(w)):
+                    w[b] *= often[documents[p]] * often[documents[begin + b]]
+            if scores.is_wide or rule.valued:
+                for b in range(len(w)):
+                    value, change = phi_and_slope(scores.phi, scores.margin, s[documents[p]] - s[documents[begin + b]])
+                    loss += w[b] * value
+                    weights += w[b]
+                    u[b] = -w[b] * change
+                    c[b] = u[b] * (1.0 + change)
+            else:
+                mine = late[p]
+                for b in range(len(w)):
+                    share = np.divide(mine, others[b] + mine)
+                    u[b] = w[b] * share
+                    c[b] = w[b] * share * (1.0 - share)
+            for b in range(len(w)):
+                theirs[b] += u[b]
+                curved[b] += c[b]
+            by_score[p] -= _total(u)
+            twice[p] += _total(c)
     for p in range(n):
         slope[documents[p]] = by_score[p]
         bend[documents[p]] = twice[p]
@@ -383,32 +386,35 @@ def _pairs(
 
 
 @compiled
-def _weigh_sum(counts: Matrix, a: int, gains: Floats, begin: int, count: int, weight: Floats) -> None:
-    """Overwrite weight with those of slot a and the places from begin on in SUM, below zero where a is better."""
-    mine = 0.0
-    weight[:] = 0.0
-    for sample in range(len(counts)):
-        others, v = counts[sample][begin:count], counts[sample, a]
-        mine += v
-        for p in range(len(others)):
-            weight[p] += abs(others[p] - v)
-    for p in range(count - begin, len(weight)):
-        weight[p] = mine
-    gained = gains[begin : begin + len(weight)]
-    for p in range(len(weight)):
-        weight[p] *= gained[p] - gains[a]
+def _weigh_sum(counts: Matrix, slot: int, unplaced: int, weight: Floats) -> None:
+    """Overwrite weight with the sum over samples of |v - v'|, of a slot and documents without slots, then first slots.
+
+    slot is below 0 for a document without one.
+    """
+    behind, placed, samples = weight[:unplaced], weight[unplaced:], len(counts) - 1
+    all_v = counts[samples]
+    for b in range(len(behind)):
+        behind[b] = all_v[slot]
+    for b in range(len(placed)):
+        placed[b] = all_v[b]
+    for sample in range(samples if slot >= 0 else 0):
+        others, v = counts[sample], counts[sample, slot]
+        if v > 0.0:
+            for b in range(len(placed)):
+                placed[b] += abs(others[b] - v) - others[b]
 
 
 @compiled
-def _weigh(sums: Sums, a: int, codes: Codes, begin: int, count: int, weight: Floats) -> None:
-    """Overwrite weight with those of slot a and the places from begin on, below zero where a is better."""
-    mine = codes[sums.documents[a]]
-    for p in range(begin, begin + len(weight)):
-        other = codes[sums.documents[p]]
-        behind = sums.by_level[a, other] if other != mine else 0.0
-        if p < count:
-            behind += sums.by_level[p, mine] + sums.together[a, p]
-        weight[p - begin] = behind if other > mine else -behind
+def _weigh(sums: Sums, codes: Codes, p: int, begin: int, unplaced: int, weight: Floats) -> None:
+    """Overwrite weight with those of place p and the places from begin on, the first documents without slots."""
+    mine, slot = codes[sums.documents[p]], p - unplaced
+    for b in range(len(weight)):
+        other = begin + b - unplaced
+        weight[b] = 0.0
+        if slot >= 0:
+            weight[b] += sums.by_level[slot, codes[sums.documents[begin + b]]]
+        if other >= 0:
+            weight[b] += sums.by_level[other, mine] + (sums.together[slot, other] if slot >= 0 else 0.0)
 
 
 @compiled

@@ -10,6 +10,7 @@ from ranktune.solvers.core.arrays import Floats, as_floats, as_ints
 from ranktune.solvers.data.grades import NO_COPIES, number_grades
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.smoothed import kernels
+from ranktune.solvers.losses.smoothed.draws import table_of
 from ranktune.solvers.metrics.formulas import SUMS
 from ranktune.solvers.metrics.gains import discounts
 from ranktune.solvers.metrics.judgements import Judgements
@@ -36,7 +37,7 @@ class PairWeights:
 
     def rule(self, samples: int, seed: int, *, valued: bool = False) -> kernels.Rule:
         """Return the weights in so many noisy rankings, in the form of the kernels."""
-        return kernels.Rule(self.kind, as_floats(self.v), samples, seed, valued)
+        return kernels.Rule(self.kind, as_floats(self.v), samples, table_of(seed), valued)
 
     def lists(self, queries: Queries) -> kernels.Lists:
         """Return queries in the form of the kernels."""
@@ -48,7 +49,7 @@ class PairWeights:
 
 def neighbours(queries: Queries, gains: Floats, ranks: int, decay: float) -> PairWeights:
     """Return decay^(r - 1) |x_i - x_j| for the documents at ranks r and r + 1, r at most ranks."""
-    return PairWeights(kernels.NEIGHBOURS, decay ** np.arange(ranks), gains, np.ones(queries.n_queries))
+    return PairWeights(kernels.NEIGHBOURS, as_floats(decay ** np.arange(ranks)), gains, np.ones(queries.n_queries))
 
 
 def changes(queries: Queries, metric: Metric, gains: Floats, ranks: int) -> PairWeights:

@@ -37,7 +37,7 @@ def weights_of(name: str, queries: Queries) -> PairWeights:
 
 def noise(seed: int, key: int, number: int, sample: int, n: int) -> Floats:
     drawn = np.empty(n)
-    draws.draw(seed, key, number, sample, np.empty(n), drawn)
+    draws.draw(draws.table_of(seed), np.uint64(draws.stream(key, number)), sample, np.ones(n), drawn)
     return drawn
 
 
@@ -131,25 +131,32 @@ def test_weights_are_means_over_all_rankings_by_their_probability(name: str) -> 
     assert np.allclose(bend, curved, rtol=0.0, atol=0.02 * curved.max())
 
 
-def test_noise_is_exponential_and_a_hash_of_what_it_belongs_to() -> None:
-    drawn = noise(1, 2, 3, 4, 200_000)
-    uniform = np.sort(np.exp(-drawn))
-    assert 0.0 < uniform[0] < uniform[-1] < 1.0
-    assert np.abs(uniform - (np.arange(200_000) + 0.5) / 200_000).max() < 0.004  # Kolmogorov and Smirnov, p < 0.003
-    others = [noise(*key, 200_000) for key in ((0, 2, 3, 4), (1, 0, 3, 4), (1, 2, 0, 4), (1, 2, 3, 0))]
-    assert np.abs(np.corrcoef([drawn, drawn[np.r_[1:200_000, 0]], *others]) - np.eye(6)).max() < 0.012
+def test_noise_is_exponential_independent_and_a_hash_of_what_it_belongs_to() -> None:
+    table, keys = draws.table_of(1), [(q, r, s) for q in range(20) for r in range(20) for s in range(10)]
+    assert np.allclose(np.sort(np.exp(-table)), (np.arange(len(table)) + 0.5) / len(table), rtol=1e-12)
+    lists = np.array([noise(1, *key, 50) for key in keys])
+    assert len(np.unique(lists[:, 0])) > 3_800  # 4,000 beginnings out of 65,536 differ but for 120 by chance
+    assert abs(np.exp(-lists).mean() - 0.5) < 0.0026  # four standard deviations
+    uniform, order = np.exp(-lists).reshape(20, 20, 10, 50) - 0.5, np.arange(20)
+    for other in (
+        np.roll(uniform, 1, axis=3),
+        *(uniform[order - 1], uniform[:, order - 1], uniform[:, :, order[:10] - 1]),
+    ):
+        assert abs((uniform * other).mean()) < 4.0 / 12.0 / np.sqrt(uniform.size)
+    assert not np.array_equal(table, draws.table_of(2))
+    drawn, masked, golden = noise(1, 2, 3, 4, 2_000), 2**64 - 1, 0x9E3779B97F4A7C15
     assert np.array_equal(noise(1, 2, 3, 4, 10), drawn[:10])
-    masked = np.uint64(2**64 - 1)
 
     def mixed(z: int) -> int:
-        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & int(masked)
-        z = (z ^ (z >> 27)) * 0x94D049BB133111EB & int(masked)
+        z &= masked
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & masked
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB & masked
         return z ^ (z >> 31)
 
-    golden = 0x9E3779B97F4A7C15
-    stream = mixed(mixed(mixed(mixed(1 + golden) ^ (2 + golden)) ^ (3 + golden)) + 4 * golden & int(masked))
-    expected = [-np.log(((mixed(stream + i * golden & int(masked)) >> 12) + 0.5) * 2.0**-52) for i in range(1, 11)]
-    assert np.allclose(drawn[:10], expected, rtol=0.0, atol=1e-12)
+    stream = mixed(mixed(2 + golden) ^ (3 + golden))
+    for begin, end in ((0, 1024), (1024, 2000)):
+        first = mixed(stream + ((4 << 32) + begin) * golden) >> 48
+        assert np.array_equal(drawn[begin:end], table[first : first + end - begin])
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 1e200])
@@ -158,9 +165,11 @@ def test_the_first_documents_are_those_of_a_stable_sort_from_any_guess(scale: fl
     for n, k, guess in ((1, 1, 1.0), (60, 60, 1.0), (60, 3, 1e-9), (60, 10, 1e9), (300, 5, 1.0)):
         drawn = generator.exponential(scale, n)
         for times in (drawn, np.floor(drawn)):
-            order, scratch = np.full(k, -1), (np.empty(n, dtype=np.int64), np.empty(n), np.empty(n, dtype=np.int64))
-            draws.first_ones(times, guess, *scratch, order)
-            assert np.array_equal(order, np.argsort(times, kind="stable")[:k])
+            orders, numbers = np.full((2, k), -1), np.empty((3, n), dtype=np.int64)
+            draws.rankings(
+                np.ones_like(draws.table_of(0)), np.uint64(0), times, guess, np.empty((2, n)), numbers, k, orders
+            )
+            assert np.array_equal(orders, [np.argsort(times, kind="stable")[:k]] * 2)
 
 
 def test_a_query_of_weight_two_is_the_query_twice_and_others_do_not_matter() -> None:
