@@ -115,7 +115,7 @@ def _compile(places: dict[Path, str], folder: Path) -> None:
         if not any(Path(kernels).rglob("*.nbc")):
             raise RuntimeError("no machine code was kept: others can write to the folder of temporary files (TMPDIR)")
         shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(kernels, folder)
+        shutil.copytree(kernels, folder, ignore=shutil.ignore_patterns(".*"))  # without locks
 
 
 def _link(places: dict[Path, str], folder: Path) -> None:

@@ -97,7 +97,7 @@ def instruction(code: Callable[..., object]) -> Callable[[Callable[P, R]], Calla
 
 
 SMALL = 1 << 22
-"""Numbers, or bytes of text, that Python handles in less time than numba takes to load."""
+"""Numbers that Python handles in less time than numba takes to load."""
 
 
 def is_worth_loading(size: int) -> bool:

@@ -340,7 +340,7 @@ def hinge_pairs(
         while end < n and s[order[end]] - s[i] < margin:
             _add(counts, sums, k - codes[order[end]], often(x, order[end]), s[order[end]] - centre)
             end += 1
-        count, total = _below(counts, sums, k - 1 - codes[i])
+        count, total = _below(counts, sums, np.int64(k - 1 - codes[i]))
         short = (margin + (s[i] - centre)) * count - total
         loss += often(x, i) * short
         slope[i] = often(x, i) * (count if phi == HINGE else 2.0 * short)
@@ -352,7 +352,7 @@ def hinge_pairs(
         while end >= 0 and s[i] - s[order[end]] < margin:
             _add(counts, sums, codes[order[end]] + 1, often(x, order[end]), s[order[end]] - centre)
             end -= 1
-        count, total = _below(counts, sums, int(codes[i]))
+        count, total = _below(counts, sums, np.int64(codes[i]))
         short = (margin - (s[i] - centre)) * count + total
         slope[i] -= often(x, i) * (count if phi == HINGE else 2.0 * short)
     if phi == SQUARED_HINGE:  # sum of short^2 = sum of short (margin - s_better + s_worse)
@@ -390,7 +390,7 @@ def _add(counts: Floats, sums: Floats, at: int, count: float, value: float) -> N
 
 
 @compiled
-def _below(counts: Floats, sums: Floats, at: int) -> tuple[float, float]:
+def _below(counts: Floats, sums: Floats, at: np.int64) -> tuple[float, float]:
     """Return the count and the sum of what was added at places 1 .. at."""
     count, total = 0.0, 0.0
     while at > 0:

@@ -108,8 +108,8 @@ def _merge(part: Ints, width: int, other: Ints, scores: Floats, tiebreak: Floats
 
 @compiled
 def _block(
-    b: int, first: int, stop: int, k: int, order: Ints, scores: Floats, values: Floats, average: bool
-) -> tuple[int, float]:
+    b: np.int64, first: int, stop: int, k: int, order: Ints, scores: Floats, values: Floats, average: bool
+) -> tuple[int | np.int64, float]:
     """Return the size and the summed value of the block that begins at rank b (from 0) of a query."""
     top = min(k, stop - first)
     score, total = scores[order[first + b]], values[order[first + b]]
@@ -137,7 +137,7 @@ def discounted_sums(
     sums = np.zeros(len(starts) - 1)
     for q in range(len(sums)):
         first, stop = starts[q], starts[q + 1]
-        top, b = min(k, stop - first), 0
+        top, b = min(k, stop - first), np.int64(0)
         while b < top:
             size, total = _block(b, first, stop, k, order, scores, values, average)
             mean = total / size
@@ -163,7 +163,7 @@ def mean_normalised_sums(
     means = np.zeros(len(starts) - 1)
     for q in range(len(means)):
         first, stop = starts[q], starts[q + 1]
-        top, b = min(k, stop - first), 0
+        top, b = min(k, stop - first), np.int64(0)
         if values[ideal_order[first]] <= 0.0:
             continue
         got = ideal = 0.0
@@ -191,7 +191,7 @@ def precision_sums(
     sums = np.zeros(len(starts) - 1)
     for q in range(len(sums)):
         first, stop = starts[q], starts[q + 1]
-        top, b, before = min(k, stop - first), 0, 0.0
+        top, b, before = min(k, stop - first), np.int64(0), 0.0
         while b < top:
             size, here = _block(b, first, stop, k, order, scores, relevant, average)
             if here > 0.0 and threshold:
@@ -215,7 +215,7 @@ def reciprocal_ranks(scores: Floats, order: Ints, relevant: Floats, starts: Ints
     values = np.zeros(len(starts) - 1)
     for q in range(len(values)):
         first, stop = starts[q], starts[q + 1]
-        top, b = min(k, stop - first), 0
+        top, b = min(k, stop - first), np.int64(0)
         while b < top:
             size, here = _block(b, first, stop, k, order, scores, relevant, average)
             if here > 0.0:
@@ -243,7 +243,7 @@ def expected_reciprocal_ranks(
     values, passed = np.zeros(len(starts) - 1), np.zeros(k + 1)
     for q in range(len(values)):
         first, stop = starts[q], starts[q + 1]
-        top, b, reached = min(k, stop - first), 0, 1.0
+        top, b, reached = min(k, stop - first), np.int64(0), 1.0
         while b < top and reached > 0.0:
             size, here = _block(b, first, stop, k, order, scores, stops, average)
             depth = min(size, top - b)

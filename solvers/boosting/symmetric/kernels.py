@@ -147,8 +147,8 @@ def grow_tree(
         splits[level, 0] = -1
         for number in range(len(groups)):
             group, of_group = groups[number], sums[min(number, len(sums) - 1)]
-            widest = 0
-            for j in range(AT_ONCE):
+            widest = n_bins[group[0]]
+            for j in range(1, AT_ONCE):
                 widest = max(widest, n_bins[group[j]])
             is_kept = number < len(sums) - 1
             for leaf in range(half if is_kept else 0, n_leaves):

@@ -1,29 +1,54 @@
-"""How numba reads and writes the files of a kernel: its own readers believe what they find, whoever wrote it."""
+"""How numba reads and writes the files of a kernel: its own readers believe what they find, whoever wrote it.
+
+What is missing, one process compiles, and the others wait for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 
 from numba.core.caching import IndexDataCacheFile
+from numba.core.event import trigger_event
 
+from ranktune.solvers.core.files import locked
 from ranktune.solvers.core.machine_code.folders import is_believed, keep
 
 
 class KernelFiles(IndexDataCacheFile):
     """The index of a kernel, and its machine code by signature: what is not believed is as if it were missing."""
 
+    _held = ExitStack()
+    """Of a kernel that this process compiles: the lock, which other processes wait for."""
+
     def load(self, key: object) -> object:
-        """Return the machine code of a signature, None where there is none."""
-        of, code = super().load(key) or (None, None)  # type: ignore[no-untyped-call]
-        return code if of == key else None
+        """Return the machine code of a signature, None where there is none: then it is to be compiled and saved."""
+        self._held.close()  # an error may have ended what was compiled before
+        code = self._loaded(key)
+        if code is None:
+            self._held, path = ExitStack(), Path(self._index_path)
+            with suppress(OSError):
+                path.parent.mkdir(mode=0o700, exist_ok=True)
+                try:
+                    self._held.enter_context(locked(path, 0.0))
+                except TimeoutError:
+                    with trigger_event("numba:compile", data={}):
+                        self._held.enter_context(locked(path))
+                    code = self._loaded(key)
+            if code is not None:
+                self._held.close()
+        return code
 
     def save(self, key: object, code: object) -> None:
         """Write the machine code of a signature, and of which: two processes may choose one name for two."""
-        with suppress(OSError):
+        with self._held, suppress(OSError):
             super().save(key, (key, code))  # type: ignore[no-untyped-call]
+
+    def _loaded(self, key: object) -> object:
+        of, code = super().load(key) or (None, None)  # type: ignore[no-untyped-call]
+        return code if of == key else None
 
     def _load_index(self) -> object:
         known = is_believed(Path(self._index_path))

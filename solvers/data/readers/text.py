@@ -17,7 +17,6 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ids, Ints, Sizes
 from ranktune.solvers.core.checks import check_choice, check_count
-from ranktune.solvers.core.compiled import is_worth_loading
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, listed
 from ranktune.solvers.core.memory import check_room
 from ranktune.solvers.data.columns.grammar import ABSENT, is_largest, number_of, values_by_name
@@ -31,7 +30,7 @@ from ranktune.solvers.data.readers.parsing.options import Layout, LineOptions, M
 from ranktune.solvers.data.readers.parsing.parse_buffers import Columns, Fault, Grouped, ParseBuffers, ParseResult
 from ranktune.solvers.data.readers.parsing.parser import in_order, parse
 from ranktune.solvers.data.readers.parsing.query_runs import QueryRuns, decoded, group_file, group_sizes, text_array
-from ranktune.solvers.data.readers.parsing.small_texts import parse_common
+from ranktune.solvers.data.readers.parsing.small_texts import SMALL_TEXT, parse_common
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks
 
 _FORM = "A line is GRADE qid:ID INDEX:VALUE ... # comment."
@@ -175,7 +174,7 @@ class TextBlocks:
 
     def _parse(self, text: Bytes, into: ParseBuffers) -> ParseResult:
         """Parse some lines, in any thread."""
-        if self._grouped != Grouped.NO and not is_worth_loading(self.position.size):
+        if self._grouped != Grouped.NO and self.position.size <= SMALL_TEXT:
             if (common := parse_common(text, into, self.base, self.max_features, self._single)) is not None:
                 return common
         return parse(

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from llvmlite import binding
 
 from ranktune.solvers.core.files import is_writable, private_folder
 from ranktune.solvers.core.machine_code.folders import code_folder, level
+from ranktune.solvers.core.machine_code.kernel_files import KernelFiles
 
 
 def test_a_private_folder_is_for_the_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,6 +35,18 @@ def test_each_release_keeps_separate_machine_code(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(metadata, "version", lambda _, release=release: release)
         folders.append(code_folder.__wrapped__())
     assert len(set(folders)) == 2 and all(folder is not None and Path(folder).is_dir() for folder in folders)
+
+
+def test_one_compiles_what_is_missing_and_the_others_wait_for_it(tmp_path: Path) -> None:
+    first, second = (KernelFiles(str(tmp_path / "kernels"), "kernel", "stamp") for _ in range(2))
+    assert first.load("types") is None
+    assert first.load("types") is None  # an error ended compiling
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(second.load, "types")
+        with pytest.raises(TimeoutError):
+            waiting.result(0.1)
+        first.save("types", "code")
+        assert waiting.result() == "code"
 
 
 PROGRAM = """

@@ -20,6 +20,7 @@ from ranktune.solvers.core.files import naming
 from ranktune.solvers.core.machine_code.folders import code_folder, level
 from ranktune.solvers.core.space import Choice, Parameter, Params, Value, defaults, is_active
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.parsing.feature_rows import scatter
 from ranktune.solvers.data.readers.text import read_text
 from ranktune.solvers.explanation.contributions import contributions
 from ranktune.solvers.metrics.metrics import parse_metric
@@ -135,14 +136,15 @@ def compile_reading() -> float:
     """Read a small text file, dense and sparse, and return the seconds spent on compiling."""
     queries = small_queries()
     lines = [
-        f"{int(grade)} qid:{query} " + " ".join(f"{j}:{value}" for j, value in enumerate(row.tolist(), start=1))
+        f"{int(grade)} qid:{query} " + " ".join(f"{j}:{value:e}" for j, value in enumerate(row.tolist(), start=1))
         for grade, query, row in zip(queries.grades, queries.query_of_document, queries.features, strict=True)
     ]
     with tempfile.TemporaryDirectory() as folder, compiling() as spent:
         file = Path(folder, "small.txt")
         file.write_text("\n".join(lines))
         for layout in ("dense", "sparse"):
-            read_text(file, layout=layout)
+            read_text(file, layout=layout)  # with exponents, which are read by kernels
+        scatter(np.ones(1), np.zeros(1, np.int32), np.ones(1, np.int64), np.zeros((1, 1), np.float32))
     return sum(spent)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Matrix, dense
-from ranktune.solvers.core.compiled import compiled, is_worth_loading
+from ranktune.solvers.core.compiled import SMALL, compiled
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.readers.parsing.options import Layout
 from ranktune.solvers.data.readers.parsing.parse_buffers import Columns
@@ -44,7 +44,7 @@ class Rows:
         self.width = max(self.width, width)
         if self._is_dense(self.width):
             block = self._zeros(len(ends), width, expected)
-            (scatter if is_worth_loading(len(values)) else _place)(values, columns, ends, block)
+            (scatter if self.n_entries > SMALL else _place)(values, columns, ends, block)
             self._blocks.append(block)
             return
         self._blocks.append(csr_block(values, columns, ends, width, self.dtype, keeps_zeros=self.layout == "written"))
@@ -106,7 +106,7 @@ def scatter(values: Floats, columns: Columns, ends: Ints, out: Matrix) -> None:
 
 
 def _place(values: Matrix, columns: Columns, ends: Ints, out: Matrix) -> None:
-    """Do the same without numba."""
+    """Do the same without a kernel."""
     out[np.repeat(np.arange(len(out)), np.diff(ends, prepend=0)), columns] = values
 
 

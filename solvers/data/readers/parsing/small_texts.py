@@ -1,4 +1,4 @@
-"""Small texts of the commonest form, read without numba, which takes longer to load than they take to read.
+"""Small texts of the commonest form, read without kernels, which take longer to load than the texts take to read.
 
 The form is one of `parser`: whole grades, query ids that are whole numbers, features that rise, and values of at most
 seven digits before the point and seven behind it. They are read to the bit as the kernels read them.
@@ -13,6 +13,9 @@ import numpy as np
 from ranktune.solvers.data.readers.parsing.decimals import Bytes
 from ranktune.solvers.data.readers.parsing.entries import BELOW_SINGLE, MIDWAY
 from ranktune.solvers.data.readers.parsing.parse_buffers import Fault, Grouped, ParseBuffers, ParseResult
+
+SMALL_TEXT = 1 << 23
+"""Bytes of a file. Larger ones are read sooner by kernels, once these are compiled."""
 
 _LINE = re.compile(
     rb"(\d{1,9}) qid:(0|[1-9]\d{0,17})((?: \d{1,7}:-?\d{1,7}(?:\.\d{1,7})?)+)[ \t\r]*"
