@@ -15,18 +15,20 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.policy.standings import Look
 from ranktune.tuner.retuning.earlier import load_earlier
+from ranktune.tuner.runner.refitting import kept_search
 from ranktune.tuner.runner.repair import repair
 from ranktune.tuner.runner.stage import Stage, State
 from ranktune.tuner.search.look import look, worth_a_look
-from ranktune.tuner.search.loop import TrialLoop
+from ranktune.tuner.search.loop import CTRL_C, TrialLoop
 from ranktune.tuner.search.searches import SearchOptions
 from ranktune.tuner.selection.typed import typed
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.splits.sealing import check_sealed, write_sealed
-from ranktune.tuner.storage.record import DamagedArrays, number_of
+from ranktune.tuner.storage.record import DamagedArrays, Record, number_of
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import lost_trials
 from ranktune.tuner.study.home import writing
@@ -151,15 +153,28 @@ def _search(state: State) -> str:
         events=session.events,
         check=session.check,
         policy=problem.policy,
+        may_end=problem.name == session.folder.split_names()[-1],  # others have no trials to choose from yet
     )
     try:
         loop = begin()
     except DamagedArrays:
         repair(record, study.union_space(), tasks, session.executor, session.objective, session.progress.stage)
         loop = begin()
+    known = kept_search(session.folder.split(problem.name))
+    if known is not None and known == search_of(record, study, known["ended"]):
+        return str(known["ended"])
     loop.run()
+    if loop.ended == CTRL_C:
+        done, name = len(record.trials()), session.folder.path.name
+        text = f"{CTRL_C} after {done} trial{'s' * (done != 1)}; choosing from these."
+        session.stage("ended", f"{text} Ctrl-C again stops; `ranktune resume {name}` goes on.")
     session.check()
     return loop.ended
+
+
+def search_of(record: Record, study: Study, ended: str) -> Json:
+    """Return how far a search is, and why it ended: where nothing of it is other, there are no more trials to run."""
+    return {"trials": len(record.trials()), "wanted": study.n_trials, "timeout": study.timeout, "ended": ended}
 
 
 SEARCH = Stage("search", _search, (LOOK,))

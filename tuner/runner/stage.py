@@ -122,6 +122,8 @@ class State:
         How long each finished stage took.
     left_out : list of LeftOut
         What failed after the trials and is left out.
+    answer : callable
+        Given the state with the choice of the split, gives the answer if this is the last split.
     """
 
     session: Session
@@ -133,6 +135,7 @@ class State:
     results: Mapping[str, Any] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     left_out: list[LeftOut] = field(default_factory=list)
+    answer: Callable[[State], None] = lambda state: None
 
     def __getitem__(self, stage: Stage[T]) -> T:
         """Return the result of a finished stage."""

@@ -290,6 +290,8 @@ class Result(SplitResult):
         The seconds of each stage in the run that finished the study, over all splits.
     left_out : tuple of LeftOut
         What failed after the trials, with tracebacks; the result is without it.
+    is_complete : bool
+        False from the answer to the end of a study: the chosen model is compared with no other yet.
 
     Examples
     --------
@@ -319,6 +321,7 @@ class Result(SplitResult):
     monotone: Mapping[str, int] = field(default_factory=dict)
     stages: Mapping[str, float] = field(default_factory=dict, compare=False)
     left_out: tuple[LeftOut, ...] = ()
+    is_complete: bool = True
 
     @property
     def best_model(self) -> Model:
