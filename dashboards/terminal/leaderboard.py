@@ -44,8 +44,8 @@ def report(result: JsonView, *, answered: bool = False) -> RenderableType:
     parts = [titled(f"{result['study']}: {result['metric']}", leaderboard_table(result))]
     if result.get("folds"):
         parts.append(titled("chosen model of each fold", fold_table(result)))
-    said = answer(result).splitlines() if answered else []
-    return Group(*parts, Text("\n".join(line for line in conclusion(result).splitlines() if line not in said[:-1])))
+    said = answer(result)[:-1] if answered else []
+    return Group(*parts, Text("\n".join(line for line in conclusion(result).splitlines() if line not in said)))
 
 
 def leaderboard_table(result: JsonView) -> FittedTable:
@@ -97,8 +97,8 @@ def fold_table(result: JsonView) -> Table:
     return rows
 
 
-def answer(result: JsonView) -> str:
-    """Return what is known once the chosen model is fitted: what it is, its scores, and its file."""
+def answer(result: JsonView) -> list[str]:
+    """Return the lines on what is known once the chosen model is fitted: what it is, its scores, and its file."""
     best, (low, high) = result["best"], result["estimate_interval"]
     limits = "" if low is None else f" ({low:.3f} to {high:.3f})"
     scores = [f"{name} {_number(value)}" for name, value in best["test_metrics"].items()]
@@ -111,12 +111,12 @@ def answer(result: JsonView) -> str:
         lines.append("It compares the documents of a query: it scores whole queries, and no search engine can load it.")
     lines += filter(None, (gain(result), outside(result)))
     took = f"{_trials(result)} in {_duration(result['seconds'])}."
-    return "\n".join([*lines, f"{took} Model: {_nearby(result['model'])}"])
+    return [*lines, f"{took} Model: {_nearby(result['model'])}"]
 
 
 def conclusion(result: JsonView) -> str:
     """Return which model was chosen, its scores, the models without a significant difference, and its file."""
-    chosen, *found, last = answer(result).splitlines()
+    chosen, *found, last = answer(result)
     lines = [chosen, *filter(None, [chosen_because(result)]), *found]
     lines += filter(None, (clicks_and_judgments(result), tuning_gained(result)))
     lines += filter(None, (feature_alone(result), compositions(result), served(result)))

@@ -15,7 +15,6 @@ from ranktune.solvers.core.errors import printable
 from ranktune.tuner.search.progress import Progress, Silent, TrialReport
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
     from ranktune.tuner.selection.results import Result
@@ -69,7 +68,8 @@ class Lines(Silent):
 
     def answer(self, result: Result) -> None:
         """Print the answer."""
-        self._print(answer(result))
+        for line in answer(result):
+            self._print(line)
 
     def _print(self, text: str) -> None:
         self._last_line = time.monotonic()
@@ -92,23 +92,34 @@ class Live(Silent):
     """
 
     def __init__(self) -> None:
-        self._bar = _bar()
+        from rich import progress  # only a terminal needs it
+        from rich.table import Column
+
+        from ranktune.dashboards.terminal.tables import Screen
+
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description}", markup=False),
+            progress.BarColumn(bar_width=8),
+            progress.TextColumn("{task.fields[count]}", markup=False),
+            progress.TimeElapsedColumn(),
+            progress.TextColumn("{task.fields[left]}", markup=False),
+            progress.TextColumn("{task.fields[best]}", markup=False, table_column=Column(no_wrap=False)),
+            console=Screen(stderr=True),
+        )
         self._task: TaskID | None = None
         self._stage: TaskID | None = None
         self._begun = 0.0
         self._stopped = 0
-        self._has_answer = False
 
     def stage(self, text: str) -> None:
         """Print a line above the bar, or begin the bar of a stage after the trials."""
         self._start()
         self._end_stage()
-        if self._task is None and not self._has_answer:
+        if self._task is None:
             self._bar.console.print(text, style="dim")
             return
-        if self._task is not None:
-            self._bar.update(self._task, left="")
-            self._bar.stop_task(self._task)
+        self._bar.update(self._task, left="")
+        self._bar.stop_task(self._task)
         self._stage = self._bar.add_task("then", total=None, count="", best=text, left="")
 
     def split(self, name: str, total: int | None, done: int) -> None:
@@ -137,11 +148,10 @@ class Live(Silent):
             self._bar.console.print(f"trial {report.number} ({report.solver}) failed: {report.error}", style="dim")
 
     def answer(self, result: Result) -> None:
-        """Print the answer below the bars, and begin new ones for what follows."""
-        self.close()
-        self._bar.console.print(f"\n{answer(result)}\n", markup=False)
-        self._bar, self._task = _bar(), None
-        self._has_answer = True
+        """Print the answer in place of the bars; one for what follows is below it."""
+        for task in self._bar.task_ids:
+            self._bar.update(task, visible=False)
+        self._bar.console.print("", *answer(result), "", sep="\n", markup=False)
 
     def close(self) -> None:
         """Stop the bar and show the cursor."""
@@ -193,7 +203,8 @@ class Notebook(Silent):
     def answer(self, result: Result) -> None:
         """Show the answer below the trials."""
         self._lines.pop("stage", None)
-        self._lines["answer"], self._left = answer(result), ""
+        self._lines |= {line: line for line in answer(result)}
+        self._left = ""
         self._show()
 
     def close(self) -> None:
@@ -213,29 +224,11 @@ class Notebook(Silent):
         self._handle.update(self)
 
 
-def answer(result: Result) -> str:
+def answer(result: Result) -> list[str]:
     """Return the answer of a study in lines."""
     from ranktune.dashboards.terminal import leaderboard  # it loads the library of tables
 
     return leaderboard.answer(result.as_dict())
-
-
-def _bar() -> RichProgress:
-    """Return an empty display of bars on standard error."""
-    from rich import progress  # only a terminal needs it
-    from rich.table import Column
-
-    from ranktune.dashboards.terminal.tables import Screen
-
-    return progress.Progress(
-        progress.TextColumn("{task.description}", markup=False),
-        progress.BarColumn(bar_width=8),
-        progress.TextColumn("{task.fields[count]}", markup=False),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("{task.fields[left]}", markup=False),
-        progress.TextColumn("{task.fields[best]}", markup=False, table_column=Column(no_wrap=False)),
-        console=Screen(stderr=True),
-    )
 
 
 def _count(done: int, total: int | None) -> str:

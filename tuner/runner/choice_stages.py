@@ -5,23 +5,22 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from optuna.trial import TrialState
 
 from ranktune.solvers.core.errors import StudyError, listed
 from ranktune.tuner.retuning.portfolio import save_fitted, save_portfolio
-from ranktune.tuner.runner.refitting import Refits, keep_answer, kept_models, kept_search, refit_one
-from ranktune.tuner.runner.search_stages import LOOK, SEARCH, search_of
+from ranktune.tuner.runner.refitting import Refits, Refitted, refit_one
+from ranktune.tuner.runner.search_stages import LOOK, SEARCH, answered, keep_answered, search_of
 from ranktune.tuner.runner.stage import Instead, Stage, State
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver
 from ranktune.tuner.selection.estimate import estimate
-from ranktune.tuner.selection.finals import Choice, Entry, Scored, baseline_scores, blended_candidates
+from ranktune.tuner.selection.finals import Choice, Scored, baseline_scores, blended_candidates
 from ranktune.tuner.selection.finished_trials import best_candidates, best_default
 from ranktune.tuner.selection.rescoring import RESCORED, read_rescored, rescored, write_rescored
-from ranktune.tuner.selection.results import DISTILLED, Failure
+from ranktune.tuner.selection.results import DISTILLED
 from ranktune.tuner.selection.saving import save_chosen
 from ranktune.tuner.selection.serving import Served, served, unmeasured, warn_if_unserved
 from ranktune.tuner.splits.plans import training_overlap
@@ -52,18 +51,21 @@ def _is_rescored(state: State) -> bool:
 
 
 def _rescored(state: State) -> list[Candidate]:
-    # After an answer the scores are those that it was given by, which took no time that is left now.
-    deadline = state.deadline if kept_search(folder_of(state)) is None else Deadline()
-    return rescored(state.study, state[LOOK].problem, [*state[CANDIDATES]], state.session.executor, deadline)
+    problem, file = state[LOOK].problem, folder_of(state) / RESCORED
+    known = read_rescored(file, state[CANDIDATES], problem)
+    if known is None:
+        # After an answer the scores are those that it was given by, which took no time that is left now.
+        deadline = Deadline() if answered(folder_of(state), state.record, state.study) else state.deadline
+        known = rescored(state.study, problem, [*state[CANDIDATES]], state.session.executor, deadline)
+        write_rescored(file, known)
+    return known
 
 
 RESCORE = Stage(
     "rescoring",
     _rescored,
-    (LOOK, CANDIDATES),
+    (LOOK, SEARCH, CANDIDATES),
     lambda state: "scoring the best candidates again, on fresh folds" if _is_rescored(state) else "",
-    restored=lambda state: read_rescored(folder_of(state) / RESCORED, state[CANDIDATES], state[LOOK].problem),
-    kept=lambda state, candidates: write_rescored(folder_of(state) / RESCORED, candidates),
     instead=Instead(
         "scoring on fresh folds", lambda state: state[CANDIDATES], "Trials are compared as they were scored."
     ),
@@ -103,27 +105,16 @@ FIRST = Stage("best default", _first, (SEARCH,), nothing, instead=Instead("which
 """The best of the solvers' defaults, which tuning is compared with."""
 
 
-class Chosen(NamedTuple):
-    """The entries of the choice, the fits that failed, and what makes others, None where no refit succeeded."""
-
-    entries: list[Entry]
-    unfit: list[Failure]
-    refits: Refits | None
-
-
-def _refitted(state: State) -> Chosen:
-    folder, executor = folder_of(state), state.session.executor
-    refits = Refits(state.study, state[LOOK].problem, state[BLEND], executor, state.deadline, kept_models(folder))
-    found = refits.choose()
+def _refitted(state: State) -> Refitted:
+    found = Refits(state.study, state[LOOK].problem, state[BLEND], state.session.executor, state.deadline).choose()
     state.left_out.extend(found.left_out)
-    return Chosen(found.entries, found.unfit, refits)
+    return found
 
 
-def _as_tried(state: State) -> Chosen:
+def _as_tried(state: State) -> Refitted:
     ordered = sorted(state[BLEND].candidates, key=lambda candidate: candidate.merit, reverse=True)
     plain = [candidate for candidate in ordered if not candidate.members]
-    found = refit_one(state.study, state[LOOK].problem, plain, state.session.executor)
-    return Chosen(found.entries, found.unfit, None)
+    return refit_one(state.study, state[LOOK].problem, plain, state.session.executor)
 
 
 REFIT = Stage(
@@ -233,19 +224,14 @@ ESTIMATE = Stage(
 
 
 def _answer(state: State) -> None:
-    """Keep the models of the choice, and give the answer, which nothing that follows changes."""
-    refits, record = state[REFIT].refits, state.record
-    if refits is not None:
-        given = (search_of(record, state.study, state[SEARCH]), refits.kept())
-        state.session.executor.call(keep_answer, folder_of(state), *given)
+    keep_answered(folder_of(state), search_of(state.record, state.study, state[SEARCH]))
     state.answer(state)
 
 
 ANSWER = Stage(
     "answer",
     _answer,
-    (LOOK, SEARCH, REFIT, SAVE, BASELINE, ESTIMATE),
-    lambda state: "",
+    (SEARCH, SAVE, BASELINE, ESTIMATE),
     instead=Instead("the answer before the table", nothing),
 )
 """The conclusion, as soon as it stands."""

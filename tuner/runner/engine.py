@@ -14,9 +14,9 @@ from ranktune.solvers.core.files import cache_folder, private_folder
 from ranktune.solvers.core.libraries import this_version
 from ranktune.solvers.core.machine_code.folders import is_built
 from ranktune.tuner.runner.final_stages import REPORTED, STAGES
-from ranktune.tuner.runner.refitting import remove_answer
 from ranktune.tuner.runner.report import report
 from ranktune.tuner.runner.retuning_stage import DECIDE
+from ranktune.tuner.runner.search_stages import ANSWERED
 from ranktune.tuner.runner.stage import Session, Stage, State, run_stages
 from ranktune.tuner.selection.rescoring import RESCORED
 from ranktune.tuner.selection.results import Result
@@ -66,8 +66,8 @@ class StudyRun(Session):
         with writing(self.folder.path):
             result.save(self.folder.result)
             for problem in problems:
-                remove_sealed(self.folder.split(problem.name) / RESCORED)
-                remove_answer(self.folder.split(problem.name))
+                for name in (RESCORED, ANSWERED):
+                    remove_sealed(self.folder.split(problem.name) / name)
         self.folder.remove_data()
         _note_use(this_version())
         self.events.write(Event.STUDY_FINISHED, solver=result.best.solver, seconds=result.seconds)

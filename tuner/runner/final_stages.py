@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from optuna.trial import TrialState
 
@@ -89,19 +89,15 @@ REFER = Stage(
 )
 
 
-class Explained(NamedTuple):
-    """The explanations of the chosen model, and the seconds that all explanations may take."""
-
-    explanations: Explanations
-    seconds: float
+def _seconds(state: State) -> float:
+    return explaining(time.monotonic() - state.begun, state.deadline.left, state.problem.policy)
 
 
-def _explain(state: State) -> Explained:
-    seconds = explaining(time.monotonic() - state.begun, state.deadline.left, state.problem.policy)
-    given = (state[SAVE].entries[0], state[LOOK].problem, state.study.metric, seconds)
+def _explain(state: State) -> Explanations:
+    given = (state[SAVE].entries[0], state[LOOK].problem, state.study.metric, _seconds(state))
     explanations, left_out = state.session.executor.call(explained, *given)
     state.left_out.extend(left_out)
-    return Explained(explanations, seconds)
+    return explanations
 
 
 EXPLAIN = Stage(
@@ -109,7 +105,7 @@ EXPLAIN = Stage(
     _explain,
     (LOOK, SAVE, BEGIN),
     nothing,
-    instead=Instead("the explanation of the models", nothing),
+    instead=Instead("the explanation of the chosen model", nothing),
     beside=True,
 )
 
@@ -153,7 +149,7 @@ PROVE = Stage(
 
 def _spread(state: State) -> None:
     if (known := state[EXPLAIN]) is not None:
-        given = (known.explanations, state[ROWS].entries, state[LOOK].problem, folder_of(state), known.seconds)
+        given = (known, state[ROWS].entries, state[LOOK].problem, folder_of(state), _seconds(state))
         state.left_out.extend(state.session.executor.call(save_explanations, *given))
 
 

@@ -1,23 +1,14 @@
-"""The final models of a split: those of the choice are fitted first, then those of the other rows.
-
-The models of the choice are kept beside the record until the study is finished, so that a run that was stopped after
-its answer goes on without fitting them again.
-"""
+"""The final models of a split: those of the choice are fitted first, then those of the other rows."""
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import LeftOut, RankTuneError, StudyError, or_left_out
-from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.blend import needs_of
 from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.models import has_model
@@ -26,28 +17,23 @@ from ranktune.tuner.evaluation.run import LimitReached
 from ranktune.tuner.selection.candidates import Candidate, task_of
 from ranktune.tuner.selection.finals import Choice, Entry, build_model, entry_of, is_within, keep_within, parts_of
 from ranktune.tuner.selection.results import Failure
-from ranktune.tuner.splits.proof import Damaged
-from ranktune.tuner.splits.sealing import check_sealed, read_sealed, remove_sealed, sealing, write_sealed
 from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.home import writing
 from ranktune.tuner.study.problem import Problem
 
 if TYPE_CHECKING:
     from ranktune.tuner.workers.executor import Executor
 
-KEPT = "answer"
-"""Folder of the models of the choice until the study is finished."""
-
 
 @dataclass
 class Refitted:
-    """Candidates with their final models, those whose fit failed, and what else failed."""
+    """Candidates with their final models, those whose fit failed, what else failed, and what fits others."""
 
     entries: list[Entry] = field(default_factory=list)
     unfit: list[Failure] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
+    refits: Refits | None = None
 
 
 class Refits:
@@ -70,7 +56,6 @@ class Refits:
         choice: Choice,
         executor: Executor,
         deadline: Deadline,
-        kept: Sequence[tuple[Json, Delivered]] = (),
     ) -> None:
         self._study, self._problem, self._choice, self._executor = study, problem, choice, executor
         self._deadline, self.tried = deadline, list[Candidate]()
@@ -81,16 +66,11 @@ class Refits:
         self._refitted, self._as_left = ([plain[place] for place in places] for places in (bag.places, bag.kept))
         self._used = {part: part for part in plain}
         for place, seeds in bag.seeds.items() if study.refit else ():
-            if "seeds" not in plain[place].params:  # unless its seeds were tuned
-                self._used[plain[place]] = _with(plain[place], {**plain[place].params, "seeds": seeds})
+            part = plain[place]
+            if "seeds" not in part.params:  # unless its seeds were tuned
+                self._used[part] = replace(part, params={**part.params, "seeds": seeds})
         self._until = deadline.before(problem.durations.reporting(len(plain)))
         self._jobs: dict[Candidate, Future[Delivered]] = {}
-        for part in plain:
-            for about, made in kept:
-                if about["part"] == _about(part):
-                    self._used[part] = _with(part, about["params"])
-                    self._jobs[part] = Future()
-                    self._jobs[part].set_result(made)
 
     def choose(self) -> Refitted:
         """Fit candidates in their order until one has a model that keeps the limits and that the systems can load.
@@ -117,7 +97,7 @@ class Refits:
         if not found.entries:
             causes = [failure.error for failure in found.unfit] + [missing.error for missing in found.left_out]
             raise RankTuneError(f"no candidate could be refitted: {'; '.join(dict.fromkeys(causes))}")
-        return replace(found, entries=keep_within(self._study, found.entries))
+        return replace(found, entries=keep_within(self._study, found.entries), refits=self)
 
     def begin(self, candidates: Sequence[Candidate]) -> None:
         """Begin the fits of candidates that have not begun, as many as there is time for."""
@@ -173,13 +153,6 @@ class Refits:
         """The candidates that are rows beside those of which the choice was made."""
         return [each for each in self._choice.ordered if each not in self.tried]
 
-    def kept(self) -> list[tuple[Json, Delivered]]:
-        """Return the models of the choice, with what says whose they are and how they were fitted."""
-        return [
-            ({"part": _about(part), "params": dict(self._used[part].params)}, made)
-            for part, made in self.models().items()
-        ]
-
     def _is_done(self, part: Candidate) -> bool:
         return part in self._jobs and self._jobs[part].done() and self._jobs[part].exception() is None
 
@@ -189,67 +162,6 @@ class Refits:
 
     def _is_wanted(self, entry: Entry) -> bool:
         return is_within(self._study, entry) and can_load(self._study.serve, needs_of(entry.model))
-
-
-def _with(part: Candidate, params: Json) -> Candidate:
-    return replace(part, params=params)
-
-
-def _about(part: Candidate) -> Json:
-    """Return what tells a candidate from others, as JSON has it."""
-    about: Json = json.loads(json.dumps({"solver": part.solver, "number": part.number, "params": dict(part.params)}))
-    return about
-
-
-def keep_answer(folder: Path, search: Json, kept: Sequence[tuple[Json, Delivered]]) -> None:
-    """Write the models of the choice, and how far the search was that it was made of."""
-    place, written = folder / KEPT, list[Json]()
-    with writing(folder):
-        remove_answer(folder)
-        place.mkdir()
-        for number, (about, made) in enumerate(kept):
-            file = f"{number}.json"
-            with sealing(place / file):
-                made.model.save(place / file)
-            written.append({**about, "file": file, "seconds": made.seconds, "on_everything": made.on_everything})
-        write_sealed(folder / f"{KEPT}.json", json.dumps({"search": search, "parts": written}))
-
-
-def kept_search(folder: Path) -> Json | None:
-    """Return how far the search was of which the answer was given, None where none was given since."""
-    try:
-        known = read_sealed(folder / f"{KEPT}.json")
-    except Damaged:
-        return None
-    search: Json | None = None if known is None else known["search"]
-    return search
-
-
-def kept_models(folder: Path) -> list[tuple[Json, Delivered]]:
-    """Return the models that keep_answer wrote; nothing where they are gone or damaged: they are fitted again."""
-    try:
-        known = (read_sealed(folder / f"{KEPT}.json") or {}).get("parts", [])
-        for about in known:
-            check_sealed(folder / KEPT / about["file"])
-        return [
-            (
-                about,
-                Delivered(
-                    model=load_model(folder / KEPT / about["file"]),
-                    seconds=about["seconds"],
-                    on_everything=about["on_everything"],
-                ),
-            )
-            for about in known
-        ]
-    except (RankTuneError, OSError):
-        return []
-
-
-def remove_answer(folder: Path) -> None:
-    """Remove what keep_answer wrote. Raises OSError."""
-    remove_sealed(folder / f"{KEPT}.json")
-    shutil.rmtree(folder / KEPT, ignore_errors=True)
 
 
 def refit_one(study: Study, problem: Problem, candidates: Sequence[Candidate], executor: Executor) -> Refitted:

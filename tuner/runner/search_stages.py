@@ -19,7 +19,6 @@ from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.policy.standings import Look
 from ranktune.tuner.retuning.earlier import load_earlier
-from ranktune.tuner.runner.refitting import kept_search
 from ranktune.tuner.runner.repair import repair
 from ranktune.tuner.runner.stage import Stage, State
 from ranktune.tuner.search.look import look, worth_a_look
@@ -37,8 +36,9 @@ from ranktune.tuner.study.tasks import Tasks
 
 T = TypeVar("T")
 
-LOOKED, SCORED = "look.json", "scored.json"
-"""Files beside the record of a split: the first look at the solvers, and whether trials are scored once."""
+LOOKED, SCORED, ANSWERED = "look.json", "scored.json", "answered.json"
+"""Files beside the record of a split: the first look at the solvers, whether trials are scored once, and how far the
+search was that the study has an answer from, until it is finished."""
 
 
 def scored_once(path: Path, problem: Problem, study: Study, seconds: float, *, begun: bool) -> bool:
@@ -160,9 +160,8 @@ def _search(state: State) -> str:
     except DamagedArrays:
         repair(record, study.union_space(), tasks, session.executor, session.objective, session.progress.stage)
         loop = begin()
-    known = kept_search(session.folder.split(problem.name))
-    if known is not None and known == search_of(record, study, known["ended"]):
-        return str(known["ended"])
+    if known := answered(session.folder.split(problem.name), record, study):
+        return known
     loop.run()
     if loop.ended == CTRL_C:
         done, name = len(record.trials()), session.folder.path.name
@@ -173,8 +172,19 @@ def _search(state: State) -> str:
 
 
 def search_of(record: Record, study: Study, ended: str) -> Json:
-    """Return how far a search is, and why it ended: where nothing of it is other, there are no more trials to run."""
+    """Return how far a search is, and why it ended."""
     return {"trials": len(record.trials()), "wanted": study.n_trials, "timeout": study.timeout, "ended": ended}
+
+
+def keep_answered(folder: Path, search: Json) -> None:
+    """Note that the study has an answer from this search."""
+    _keep(folder / ANSWERED, json.dumps(search))
+
+
+def answered(folder: Path, record: Record, study: Study) -> str:
+    """Return why the search ended that an answer was given from; "" without one, or where trials were added since."""
+    known: Json = _kept(folder / ANSWERED, json.loads, begun=False) or {"ended": ""}
+    return str(known["ended"]) if known == search_of(record, study, known["ended"]) else ""
 
 
 SEARCH = Stage("search", _search, (LOOK,))

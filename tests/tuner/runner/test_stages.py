@@ -59,18 +59,6 @@ def test_a_stage_before_what_it_needs_is_refused_before_anything_runs() -> None:
     assert ran == []
 
 
-def test_a_result_of_an_earlier_run_stands_for_the_stage() -> None:
-    kept: dict[str, int] = {}
-    stage = Stage(
-        "kept",
-        lambda state: 5,
-        text=lambda state: None,
-        restored=lambda state: kept.get("it"),
-        kept=lambda state, result: kept.update(it=result + 1),
-    )
-    assert [run_stages([stage], nothing(), keep=[stage])[stage] for _ in range(2)] == [5, 6]
-
-
 @pytest.mark.parametrize("in_process", [True, False])
 def test_a_stage_beside_others_ends_before_those_that_need_it(in_process: bool) -> None:
     def failing(_: State) -> bool:
@@ -161,7 +149,7 @@ def test_a_study_stopped_after_its_answer_ends_as_another_without_fitting_the_ch
     whole = tuned(tmp_path, **given, name="whole")
     assert again < len(fits) - again
     assert [*map(of_row, whole.leaderboard)] == [*map(of_row, resumed.leaderboard)] or timeout is not None
-    assert not [*(tmp_path / "s").glob("answer*")]
+    assert not [*(tmp_path / "s").glob("answered*")]
 
 
 def of_row(row: Row) -> tuple[object, ...]:
