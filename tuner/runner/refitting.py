@@ -49,16 +49,9 @@ class Refits:
         Those of which the choice was made.
     """
 
-    def __init__(
-        self,
-        study: Study,
-        problem: Problem,
-        choice: Choice,
-        executor: Executor,
-        deadline: Deadline,
-    ) -> None:
+    def __init__(self, study: Study, problem: Problem, choice: Choice, executor: Executor, deadline: Deadline) -> None:
         self._study, self._problem, self._choice, self._executor = study, problem, choice, executor
-        self._deadline, self.tried = deadline, list[Candidate]()
+        self._deadline, self._failed, self.tried = deadline, set[Candidate](), list[Candidate]()
         plain, first = parts_of(choice.ordered), choice.ordered[0]
         self._left = {part: task_of(study, problem, part, study.seed) for part in plain}
         fits, needed = [has_model(self._left[part]) for part in plain], len(first.members or (first,))
@@ -121,11 +114,13 @@ class Refits:
         """Return the candidates with their models, once the fits that have begun have ended, or at the deadline."""
         parts = [part for part in parts_of(candidates) if part in self._jobs]
         in_time = self._until.end([self._jobs[part] for part in parts], self._executor.stop, self._suffices)
+        failed = {part: error for part in parts if (error := self._jobs[part].exception()) is not None}
         unfit = [
             _failure(self._problem, part, error if in_time else LimitReached())
-            for part in parts
-            if (error := self._jobs[part].exception()) is not None
+            for part, error in failed.items()
+            if part not in self._failed
         ]
+        self._failed |= failed.keys()
         given = (self._study, self._problem, candidates, self._used, self.models(parts))
         entries, left_out = self._executor.call(_entries, *given)
         return Refitted(entries, unfit, left_out)

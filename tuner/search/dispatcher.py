@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from ranktune.solvers.core.arrays import Floats
@@ -82,8 +81,7 @@ class Dispatcher:
     """Runs trials in worker processes and on workers that joined.
 
     `free` counts the trials that could be started now, `start` begins one, and `completed` returns those that have
-    ended with their outcomes. `split` is the name of the split in the events. Trials in this process run in the context
-    `in_process`.
+    ended with their outcomes. `split` is the name of the split in the events.
     """
 
     def __init__(
@@ -95,7 +93,6 @@ class Dispatcher:
         clock: Clock | None = None,
         split: str = "",
         apart: Callable[[], Executor] = lambda: Processes(1),
-        in_process: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._executor, self._leases, self._objective, self._events = executor, leases, objective, events
         self._clock, self._split = clock or Clock(), split
@@ -104,7 +101,7 @@ class Dispatcher:
         self._joined: dict[str, int] = {}
         self._name = own_name() + (LANES if self.in_processes else "")
         self._failed: list[tuple[Running, Outcome]] = []
-        self._apart, self._in_process = apart, in_process
+        self._apart = apart
         self._other: Executor | None = None
         self._suspects: set[int] = set()
         self._lost: Counter[int] = Counter()  # the losses of each trial, since one has ended
@@ -219,6 +216,8 @@ class Dispatcher:
         if other is not None:
             other.__exit__(None, None, None)
 
+    runs_here = False
+    """Whether a trial runs in this process at this moment."""
     put_back = 0
     """How many trials `stop` has put back."""
 
@@ -233,9 +232,9 @@ class Dispatcher:
         del self._offered[trial.number]
         self._log(Event.STARTED, trial.number, attempt=lease.attempt)
         executor = self._executor_of(trial)
-        with self._in_process() if isinstance(executor, InProcess) else nullcontext():
-            future = executor.submit(self._objective, trial.task)
-        self._on_lanes[future] = trial, lease
+        self.runs_here = isinstance(executor, InProcess)
+        self._on_lanes[executor.submit(self._objective, trial.task)] = trial, lease
+        self.runs_here = False
 
     def _executor_of(self, trial: Running) -> Executor:
         if trial.number not in self._suspects:

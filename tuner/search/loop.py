@@ -188,11 +188,8 @@ class TrialLoop:
         self.scheduler = SearchScheduler(study, space, options, timed=timed, weights=record.weights, policy=policy)
         self._record, self._check, self._policy = record, check, policy
         record.settle()
-        self._interrupts, self._may_end = Interrupts(), may_end
-        self._dispatcher = Dispatcher(
-            executor, record.leases, objective, events, clock, split,
-            in_process=lambda: self._interrupts.deferred(False),
-        )  # fmt: skip
+        self._may_end = may_end
+        self._dispatcher = Dispatcher(executor, record.leases, objective, events, clock, split)
         self._finished = FinishedTrials(study, space, record.weights)
         budget = Budget(deadline, reserve, max(executor.jobs, 1), self._finished, self.scheduler, policy)
         trials = record.trials()
@@ -219,9 +216,9 @@ class TrialLoop:
         finish, the others are put back for the next run.
         """
         self._reports.split_begins()
-        with self._interrupts as interrupts:
+        with Interrupts() as interrupts:
             try:
-                with interrupts.deferred():
+                with interrupts.deferred(lambda: not self._dispatcher.runs_here):
                     try:
                         self._run(interrupts)
                     except KeyboardInterrupt:  # in a trial that runs in this process

@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
@@ -52,7 +52,7 @@ class Interrupts:
     def __init__(self) -> None:
         self.requested = False
         self._signals: list[int] = []
-        self._deferred = False
+        self._deferred: Callable[[], bool] = bool  # which says False
         self._before: dict[int, Any] = {}
         self._hook = sys.unraisablehook
 
@@ -88,13 +88,13 @@ class Interrupts:
             raise KeyboardInterrupt
 
     @contextmanager
-    def deferred(self, deferred: bool = True) -> Iterator[None]:
-        """Let the first signal in the block only set requested, if deferred; a second one raises at once."""
-        before, self._deferred = self._deferred, deferred
+    def deferred(self, deferred: Callable[[], bool] = lambda: True) -> Iterator[None]:
+        """Let the first signal in the block only set requested, while deferred says so; a second one raises at once."""
+        self._deferred = deferred
         try:
             yield
         finally:
-            self._deferred = before
+            self._deferred = bool
 
     @property
     def is_ctrl_c(self) -> bool:
@@ -120,7 +120,7 @@ class Interrupts:
         self._signals.append(number)
         self.requested = True
         _asked_to_end.append(time.monotonic())
-        if not (is_first and self._deferred):
+        if not (is_first and self._deferred()):
             raise KeyboardInterrupt
 
 
