@@ -36,12 +36,16 @@ PARTS = ("loss", "pair_weight", "penalty", "optimizer")
 """The parameters of Ranker that name its parts."""
 
 
-def report(result: JsonView) -> RenderableType:
-    """Return the leaderboard, the chosen model of each fold if there are folds, and the conclusion."""
+def report(result: JsonView, *, answered: bool = False) -> RenderableType:
+    """Return the leaderboard, the chosen model of each fold if there are folds, and the conclusion.
+
+    Where the answer stands above it already, what that says is left out.
+    """
     parts = [titled(f"{result['study']}: {result['metric']}", leaderboard_table(result))]
     if result.get("folds"):
         parts.append(titled("chosen model of each fold", fold_table(result)))
-    return Group(*parts, Text(conclusion(result)))
+    said = answer(result)[:-1] if answered else []
+    return Group(*parts, Text("\n".join(line for line in conclusion(result).splitlines() if line not in said)))
 
 
 def leaderboard_table(result: JsonView) -> FittedTable:
@@ -93,19 +97,28 @@ def fold_table(result: JsonView) -> Table:
     return rows
 
 
-def conclusion(result: JsonView) -> str:
-    """Return which model was chosen, its scores, the models without a significant difference, and its file."""
-    best = result["best"]
-    lines = [f"Chosen by validation: {chosen_name(result)}{_params(result)}.", *filter(None, [chosen_because(result)])]
-    low, high = result["estimate_interval"]
+def answer(result: JsonView) -> list[str]:
+    """Return the lines on what is known once the chosen model is fitted: what it is, its scores, and its file."""
+    best, (low, high) = result["best"], result["estimate_interval"]
     limits = "" if low is None else f" ({low:.3f} to {high:.3f})"
-    estimate = f"{_number(result['estimate'])}{limits}"
-    lines.append(f"Expected {result['metric']} by validation, corrected for selection: {estimate}.")
     scores = [f"{name} {_number(value)}" for name, value in best["test_metrics"].items()]
-    lines.append(f"Test: {', '.join(scores)}." if scores else "There are no test queries.")
+    lines = [
+        f"Chosen by validation: {chosen_name(result)}{_params(result)}.",
+        f"Expected {result['metric']} by validation, corrected for selection: {_number(result['estimate'])}{limits}.",
+        f"Test: {', '.join(scores)}." if scores else "There are no test queries.",
+    ]
     if best.get("needs_queries"):
         lines.append("It compares the documents of a query: it scores whole queries, and no search engine can load it.")
-    lines += filter(None, (gain(result), outside(result), clicks_and_judgments(result), tuning_gained(result)))
+    lines += filter(None, (gain(result), outside(result)))
+    took = f"{_trials(result)} in {_duration(result['seconds'])}."
+    return [*lines, f"{took} Model: {_nearby(result['model'])}"]
+
+
+def conclusion(result: JsonView) -> str:
+    """Return which model was chosen, its scores, the models without a significant difference, and its file."""
+    chosen, *found, last = answer(result)
+    lines = [chosen, *filter(None, [chosen_because(result)]), *found]
+    lines += filter(None, (clicks_and_judgments(result), tuning_gained(result)))
     lines += filter(None, (feature_alone(result), compositions(result), served(result)))
     others = rivals(result)
     alike = [row["solver"] for row in others if row["verdict"] == ALIKE]
@@ -120,8 +133,9 @@ def conclusion(result: JsonView) -> str:
         failed = "One trial failed" if count == 1 else f"{count} trials failed, the last"
         lines.append(f"{failed} ({last['solver']}) with: {last['error']}")
     lines += left_out(result)
-    lines.append(f"{_trials(result)} in {_duration(result['seconds'])}. Model: {_nearby(result['model'])}")
-    lines += filter(None, [monotone(result), result.get("ended_early", "")])
+    lines += filter(None, [last, monotone(result), result.get("ended_early", "")])
+    if not result.get("is_complete", True):
+        lines.append(f"It is compared with no other model yet: `ranktune resume {result['study']}` goes on with that.")
     return "\n".join(lines)
 
 

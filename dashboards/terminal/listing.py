@@ -55,7 +55,7 @@ def _finished(folder: StudyFolder) -> Json:
     return {
         "data": str(result["data"]),
         "metric": str(result["metric"]),
-        "state": "running" if folder.held() else "finished",
+        "state": "running" if folder.held() else "finished" if result["is_complete"] else "interrupted",
         "done": int(result["trials"]),
         "trials": int(result["trials"]),
         "stopped": int(result["stopped"]),

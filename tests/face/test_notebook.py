@@ -133,7 +133,7 @@ def test_the_record_is_an_optuna_study(result: StudyResult) -> None:
     )
 
 
-def test_a_notebook_shows_progress_in_one_output(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_shows_progress_in_one_output(result: StudyResult, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
 
     class Handle:
@@ -147,11 +147,15 @@ def test_a_notebook_shows_progress_in_one_output(monkeypatch: pytest.MonkeyPatch
     notebook.split("", 3, 0)
     notebook.trial(TrialReport("", 0, 3, 3, "RankSVM", 0.5, None, 0.5, "RankSVM", seconds_left=3.0))
     notebook.stage("refitting")
+    notebook.answer(result)
+    notebook.stage("explaining")
     assert "&lt;" not in repr(notebook) and "<" not in notebook._repr_html_().replace("<br>", "")
     notebook.close()
     assert shown[0] == "reading <x>"
-    assert shown[-3:] == [
+    assert shown[-5:-3] == [
         "trials 3/3, best 0.5000 (RankSVM)\n0:03 left",
         "trials 3/3, best 0.5000 (RankSVM)\nrefitting",
-        "trials 3/3, best 0.5000 (RankSVM)",
     ]
+    lines = shown[-2].splitlines()
+    assert lines[1].startswith("Chosen by validation") and lines[-1] == "explaining"
+    assert shown[-1].splitlines() == lines[:-1]

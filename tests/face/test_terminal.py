@@ -1,9 +1,15 @@
 """What is said while a study runs: to standard error, news at once, nothing that could harm a terminal."""
 
+from pathlib import Path
+
 import pytest
 
+from ranktune.dashboards.terminal.leaderboard import report as study_report
+from ranktune.dashboards.terminal.tables import as_text
 from ranktune.terminal import Lines, Live, watcher
-from ranktune.tuner.search.progress import TrialReport
+from ranktune.tuner.search.progress import Silent, TrialReport
+from ranktune.tuner.selection.results import Result
+from tests.support.engine_samples import graded, tuned
 
 
 def report(done: int, value: float | None, best: float, error: str | None = None) -> TrialReport:
@@ -89,11 +95,39 @@ def test_a_stage_after_the_trials_has_a_bar_and_no_time_left_of_the_trials() -> 
     live.stage("reading x")
     live.split("", 10, 0)
     live.trial(TrialReport("", 9, 10, 10, "RankSVM", 0.5, None, 0.5, "RankSVM", seconds_left=12.0))
-    live.stage("refitting the best of each solver")
+    live.stage("refitting the chosen model")
     trials, stage = live._bar.tasks
     assert trials.fields["left"] == "" and trials.finished
-    assert stage.fields["best"] == "refitting the best of each solver" and stage.total is None
+    assert stage.fields["best"] == "refitting the chosen model" and stage.total is None
     live.stage("blending them")
     assert [task.finished for task in live._bar.tasks] == [True, True, False]
     live.close()
     assert all(task.finished for task in live._bar.tasks)
+
+
+def test_the_answer_stays_above_what_follows_and_is_not_repeated(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    shown = list[Result]()
+
+    class Noted(Silent):
+        def answer(self, result: Result) -> None:
+            shown.append(result)
+
+    whole = tuned(tmp_path, test=graded(20, 1), progress=Noted())
+    (first,) = shown
+    capsys.readouterr()
+    Lines().answer(first)
+    *facts, _ = lines = capsys.readouterr().err.splitlines()
+    assert [line.split()[0] for line in lines][:3] == ["Chosen", "Expected", "Test:"]
+    live = Live()
+    live.split("", 10, 0)
+    live.answer(first)
+    live.stage("explaining")
+    live.close()
+    text = " ".join(capsys.readouterr().err.split())
+    assert -1 < text.index(" ".join(facts)) < text.index("explaining")
+    assert [task.visible for task in live._bar.tasks] == [False, True]
+    table, rest = (as_text(study_report(whole.as_dict(), answered=answered)) for answered in (False, True))
+    assert all(" ".join(line.split()) in " ".join(table.split()) for line in facts)
+    assert not any(line[:40] in rest for line in facts) and "Gain of tuning" in rest

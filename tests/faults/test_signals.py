@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from optuna.trial import TrialState
 
+from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.storage.attributes import RESTARTS
 from ranktune.tuner.storage.leases import WAITING
 from ranktune.tuner.storage.record import Record, number_of
@@ -101,26 +102,45 @@ def tune(folder: Path, *arguments: object) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("moment", "jobs"),
-    [
-        ("trials", 1),
-        ("trials", 2),
-        pytest.param("learning", 1, marks=pytest.mark.slow),
-        ("learning", 2),
-    ],
-)
-def test_the_command_ends_with_130_at_any_moment(tmp_path: Path, moment: str, jobs: int) -> None:
-    letor(tmp_path / "train.txt", 150, 1, documents=20)
-    folder = tmp_path / "ranktune-runs" / "n"
-    process = tune(tmp_path, "--trials", 2 if moment == "learning" else 4000, "--jobs", jobs)
+def tuned_until_two_trials_have_finished(folder: Path, trials: int, jobs: int) -> subprocess.Popen[str]:
+    letor(folder / "train.txt", 150, 1, documents=20)
+    process, study = tune(folder, "--trials", trials, "--jobs", jobs), folder / "ranktune-runs" / "n"
 
     def reached() -> bool:
-        events = [event["event"] for event in read_events(folder)] if folder.is_dir() else []
+        events = [event["event"] for event in read_events(study)] if study.is_dir() else []
         return events.count("finished") >= 2
 
     wait_for(reached, process)
-    errors, elapsed = ended(process, workers_of(process), signal.SIGINT)
+    return process
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_first_ctrl_c_ends_the_search(tmp_path: Path, jobs: int) -> None:
+    process = tuned_until_two_trials_have_finished(tmp_path, 4000, jobs)
+    errors, _ = ended(process, workers_of(process), signal.SIGINT)
+    assert process.returncode == 0, errors
+    (done,) = map(int, re.findall(r"Ctrl-C ended the search after (\d+) trials; choosing from these", errors))
+    result = load_result(tmp_path / "ranktune-runs" / "n" / "result.json")
+    assert result["trials"] == done < 4000 and result["is_complete"]
+    assert f"Ctrl-C ended the search after {done} of 4000 trials" in result["ended_early"]
+    assert Path(result["model"]).is_file()
+
+
+@pytest.mark.parametrize(
+    ("moment", "jobs", "signals"),
+    [
+        ("trials", 1, [signal.SIGTERM]),
+        ("trials", 2, [signal.SIGINT, signal.SIGINT]),
+        pytest.param("learning", 1, [signal.SIGINT], marks=pytest.mark.slow),
+        ("learning", 2, [signal.SIGINT]),
+    ],
+)
+def test_the_command_ends_with_130_at_any_moment(
+    tmp_path: Path, moment: str, jobs: int, signals: list[signal.Signals]
+) -> None:
+    folder = tmp_path / "ranktune-runs" / "n"
+    process = tuned_until_two_trials_have_finished(tmp_path, 2 if moment == "learning" else 4000, jobs)
+    errors, elapsed = ended(process, workers_of(process), *signals)
     assert elapsed < SOON
     assert process.returncode == 130, errors
     assert "Traceback" not in errors

@@ -44,6 +44,17 @@ def keep_model(task: Task, model: Model, *, unfinished: bool = False) -> None:
             _path(task, UNFINISHED).touch()
 
 
+def keep_final(task: Task, model: Model, seconds: float) -> float:
+    """Save the model of a final fit that took so many seconds, unless it is kept; return how long that fit took."""
+    took = _path(task, "seconds")
+    with suppress(OSError, ValueError):
+        return float(took.read_text())
+    with suppress(Exception):  # such as a model that cannot be saved: that is said where it is delivered
+        keep_model(task, model)
+        took.write_text(repr(seconds))
+    return seconds
+
+
 def has_model(task: Task) -> bool:
     """Return whether the model of a task was kept."""
     return _path(task, "json").exists()

@@ -21,7 +21,7 @@ from ranktune.tuner.evaluation.evaluate import Plan
 from ranktune.tuner.evaluation.feature_order import selected_columns
 from ranktune.tuner.evaluation.feature_sets import solver_parameters
 from ranktune.tuner.evaluation.fitting import fitted, grown, progressive, read_for_fit, sample, unfitted
-from ranktune.tuner.evaluation.models import as_model, keep_model, keep_scores, kept_model
+from ranktune.tuner.evaluation.models import as_model, keep_final, keep_model, keep_scores, kept_model
 from ranktune.tuner.evaluation.run import Fit, LimitReached, Run
 from ranktune.tuner.evaluation.task import Outcome, Task, chosen_parameters
 from ranktune.tuner.policy.racing import is_significantly_worse, still_racing
@@ -232,7 +232,7 @@ class Final(Plan[Delivered]):
         if model is None and not self.on_everything:
             model = kept_model(run.task)
         with suppress(LimitReached):
-            run.model = model or self._fitted(run)
+            run.model = model or kept_model(_final(run.task)) or self._fitted(run)
         if run.unfinished or run.model is None:
             kept = None if self.instead is None else kept_model(self.instead)
             run.model, stopped = (run.model, "") if kept is None else (kept, "its time")
@@ -253,7 +253,14 @@ class Final(Plan[Delivered]):
         """Return the outcome with the model, without values by query where there are no test queries."""
         assert run.model is not None
         known = vars(outcome) if self.test is not None else {**vars(outcome), "per_query": {}}
+        if self.model is None and self.on_everything and not (outcome.stopped or run.unfinished):
+            known = {**known, "seconds": keep_final(_final(run.task), run.model, outcome.seconds)}
         return Delivered(**known, model=run.model, on_everything=self.on_everything and not outcome.stopped)
+
+
+def _final(task: Task) -> Task:
+    """Return the task under whose name the model of a final fit is kept, for a run that goes on after a stop."""
+    return replace(task, plan="final")
 
 
 def learning_curve(

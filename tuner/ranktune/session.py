@@ -18,6 +18,7 @@ from ranktune.tuner.runner.preparation import IN_GAP, reopen
 from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.search.progress import Progress, Silent
 from ranktune.tuner.selection.finals import load_ending
+from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.storage.locations import Locations
 from ranktune.tuner.storage.membership import Ownership
@@ -118,6 +119,8 @@ def _how_far(folder: StudyFolder) -> str:
         facts = state(folder.path)
     except StudyError:  # such as a database that cannot be reached
         return f"Finished trials are in the record. {next_step}"
+    if folder.has_result and not load_result(folder.result)["is_complete"]:
+        return f"The chosen model and its scores are saved. `ranktune resume {name}` compares it with the others."
     best = "" if facts["best"] is None else f", best {facts['metric']} {facts['best']:.4f} ({facts['solver']})"
     return f"{counted(facts)} trials are in the record{best}. {next_step}"
 

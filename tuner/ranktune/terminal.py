@@ -17,6 +17,8 @@ from ranktune.tuner.search.progress import Progress, Silent, TrialReport
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
+    from ranktune.tuner.selection.results import Result
+
 SECONDS_BETWEEN_LINES = 2.0
 
 
@@ -63,6 +65,11 @@ class Lines(Silent):
         of = "" if report.total is None else f" of {report.total}"
         head = f"{_label(report.split)}trial {report.done}{of}"
         self._print(f"{head}  {report.solver}  {outcome}{best}  {_time_left(report)}".rstrip())
+
+    def answer(self, result: Result) -> None:
+        """Print the answer."""
+        for line in answer(result):
+            self._print(line)
 
     def _print(self, text: str) -> None:
         self._last_line = time.monotonic()
@@ -140,6 +147,12 @@ class Live(Silent):
         if report.error is not None:
             self._bar.console.print(f"trial {report.number} ({report.solver}) failed: {report.error}", style="dim")
 
+    def answer(self, result: Result) -> None:
+        """Print the answer in place of the bars; one for what follows is below it."""
+        for task in self._bar.task_ids:
+            self._bar.update(task, visible=False)
+        self._bar.console.print("", *answer(result), "", sep="\n", markup=False)
+
     def close(self) -> None:
         """Stop the bar and show the cursor."""
         self._end_stage()
@@ -187,6 +200,13 @@ class Notebook(Silent):
         if report.done == report.total or time.monotonic() - self._shown > 0.5:
             self._show()
 
+    def answer(self, result: Result) -> None:
+        """Show the answer below the trials."""
+        self._lines.pop("stage", None)
+        self._lines |= {line: line for line in answer(result)}
+        self._left = ""
+        self._show()
+
     def close(self) -> None:
         """Leave the trials, without the stage and the time left."""
         self._lines.pop("stage", None)
@@ -202,6 +222,13 @@ class Notebook(Silent):
     def _show(self) -> None:
         self._shown = time.monotonic()
         self._handle.update(self)
+
+
+def answer(result: Result) -> list[str]:
+    """Return the answer of a study in lines."""
+    from ranktune.dashboards.terminal import leaderboard  # it loads the library of tables
+
+    return leaderboard.answer(result.as_dict())
 
 
 def _count(done: int, total: int | None) -> str:

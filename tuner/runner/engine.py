@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +16,7 @@ from ranktune.solvers.core.machine_code.folders import is_built
 from ranktune.tuner.runner.final_stages import REPORTED, STAGES
 from ranktune.tuner.runner.report import report
 from ranktune.tuner.runner.retuning_stage import DECIDE
+from ranktune.tuner.runner.search_stages import ANSWERED
 from ranktune.tuner.runner.stage import Session, Stage, State, run_stages
 from ranktune.tuner.selection.rescoring import RESCORED
 from ranktune.tuner.selection.results import Result
@@ -44,28 +45,37 @@ class StudyRun(Session):
         if not is_built() and _is_first_use(this_version()):
             self.progress.stage("compiling, once: the first study on a machine takes about half a minute longer")
         # One thread for the sampler's small matrices too: several would compete with the workers for the cores.
+        states = list[State]()
+
+        def answer(state: State) -> None:
+            """Show what nothing that follows changes, and save it, once each split has a choice."""
+            if len(states) == len(problems) - 1 and not self.study.after:
+                found = report(self, [*states, state], time.monotonic() - begun, is_complete=False)
+                with writing(self.folder.path):
+                    found.save(self.folder.result)
+                self.progress.answer(found)
+
         with threadpool_limits(limits=1):
-            states = [
-                self._run_split(problem, deadline.share(len(problems) - place))
-                for place, problem in enumerate(problems)
-            ]
+            for place, problem in enumerate(problems):
+                states.append(self._run_split(problem, deadline.share(len(problems) - place), answer))
         result = report(self, states, time.monotonic() - begun)
         for state in states:
             state.record.close()  # which was read again
         with writing(self.folder.path):
             result.save(self.folder.result)
             for problem in problems:
-                remove_sealed(self.folder.split(problem.name) / RESCORED)
+                for name in (RESCORED, ANSWERED):
+                    remove_sealed(self.folder.split(problem.name) / name)
         self.folder.remove_data()
         _note_use(this_version())
         self.events.write(Event.STUDY_FINISHED, solver=result.best.solver, seconds=result.seconds)
         return result
 
-    def _run_split(self, problem: Problem, deadline: Deadline) -> State:
+    def _run_split(self, problem: Problem, deadline: Deadline, answer: Callable[[State], None]) -> State:
         record = self.record(problem)
         try:
             known = replace(problem, policy=self.policy)
-            state = State(self, known, record, deadline, time.monotonic(), deadline.left)
+            state = State(self, known, record, deadline, time.monotonic(), deadline.left, answer=answer)
             stages = (*self.stages, DECIDE) if self.study.after else self.stages
             return run_stages(stages, state, keep=REPORTED)
         finally:

@@ -8,7 +8,9 @@ from functools import partial
 import numpy as np
 
 from ranktune.solvers.core.errors import LeftOut, or_left_out
-from ranktune.tuner.runner.final_stages import BASELINE, CONCLUDE, DEFAULT, ESTIMATE, SAVE
+from ranktune.tuner.runner.choice_stages import BASELINE, ESTIMATE, SAVE
+from ranktune.tuner.runner.final_stages import CONCLUDE, DEFAULT, ROWS, counted
+from ranktune.tuner.runner.refitting import Refitted
 from ranktune.tuner.runner.stage import Session, State
 from ranktune.tuner.selection.beside import preference, with_beside
 from ranktune.tuner.selection.estimate import expected_on_test, mean_expected, mean_interval
@@ -27,9 +29,14 @@ from ranktune.tuner.splits.split import WHOLE
 from ranktune.tuner.study.declaration import Study
 
 
-def report(session: Session, states: Sequence[State], seconds: float) -> Result:
-    """Return the result of a study that took so many seconds; what of it fails is left out."""
+def report(session: Session, states: Sequence[State], seconds: float, *, is_complete: bool = True) -> Result:
+    """Return the result of a study that took so many seconds; what of it fails is left out.
+
+    One that is not complete has the chosen models alone: its numbers are those of the complete one.
+    """
     study, folder = session.study, session.folder.path
+    if not is_complete:
+        states = [_without_others(state) for state in states]
     generator = np.random.default_rng([study.seed, 2])  # for intervals and tests: the same for a resumed run
     nested = study.plan == "nested"
     compared = [state for state in states if not (nested and state.problem.name == WHOLE)]
@@ -37,11 +44,14 @@ def report(session: Session, states: Sequence[State], seconds: float) -> Result:
 
     def board(states: Sequence[State]) -> list[Row]:
         rows = or_left_out("the comparison of models", lambda: _board(study, states, generator), None, into=left_out)
-        return uncompared([state[SAVE].entries for state in states]) if rows is None else rows
+        return uncompared([state[ROWS].entries for state in states]) if rows is None else rows
 
     rows = board(compared)
     boards = [rows if len(states) == 1 else board([state]) for state in states]
-    folds = tuple(_of_split(study, state, scored, left_out) for state, scored in zip(states, boards, strict=True))
+    folds = tuple(
+        _of_split(study, state, scored, left_out, is_complete=is_complete)
+        for state, scored in zip(states, boards, strict=True)
+    )
     counted = [fold for fold, state in zip(folds, states, strict=True) if state in compared]
     entries = [state[SAVE].entries[0] for state in compared]
     estimates = [fold.estimate for fold in counted]
@@ -51,8 +61,8 @@ def report(session: Session, states: Sequence[State], seconds: float) -> Result:
         given = (study.baseline, baselines, entries, estimates, study.metric, _generator_of_gain(study))
         gain = or_left_out("the gain over the baseline", partial(gain_over, *given), None, into=left_out)
     clicked = None
-    if study.clicks:
-        preferred = partial(preference, study, [state[SAVE].entries for state in compared], folder)
+    if study.clicks and is_complete:
+        preferred = partial(preference, study, [state[ROWS].entries for state in compared], folder)
         clicked = or_left_out("where clicks and judgments disagree", preferred, None, into=left_out)
     tests, weights = [entry.test[study.metric] for entry in entries if entry.test], [e.test_weights for e in entries]
     defaults, seed = [state[DEFAULT] for state in compared], np.random.default_rng([study.seed, 7])
@@ -60,7 +70,7 @@ def report(session: Session, states: Sequence[State], seconds: float) -> Result:
     restricted = partial(restriction, study, [state[SAVE] for state in compared], generator)
     tuning = or_left_out("the gain of tuning", gained, None, into=left_out)
     cost = or_left_out("what the systems cost", restricted, None, into=left_out)
-    for missing in left_out:
+    for missing in left_out if is_complete else ():
         session.log(missing)
     early = (state[CONCLUDE].ended_early for state in states)
     return Result(
@@ -86,13 +96,14 @@ def report(session: Session, states: Sequence[State], seconds: float) -> Result:
         gain=gain,
         clicks=clicked,
         left_out=(*(missing for state in states for missing in state.left_out), *left_out),
-        stages={name: round(sum(state.seconds[name] for state in states), 3) for name in states[0].seconds},
+        stages={name: round(sum(state.seconds[name] for state in states), 3) for name in states[-1].seconds},
+        is_complete=is_complete,
     )
 
 
 def _board(study: Study, states: Sequence[State], generator: np.random.Generator) -> list[Row]:
     """Return the leaderboard of some splits, with the baseline as its last row."""
-    splits = [state[SAVE].entries for state in states]
+    splits = [state[ROWS].entries for state in states]
     rows = leaderboard(splits, study.metric, generator, study.serve)
     known = [scored for state in states if (scored := state[BASELINE]) is not None]
     if len(known) == len(states):
@@ -106,7 +117,15 @@ def _generator_of_gain(study: Study) -> np.random.Generator:
     return np.random.default_rng([study.seed, 9])
 
 
-def _of_split(study: Study, state: State, rows: Sequence[Row], left_out: list[LeftOut]) -> SplitResult:
+def _without_others(state: State) -> State:
+    """Return a state as if the chosen model were the only one."""
+    of_trials = state[CONCLUDE] if CONCLUDE.name in state.results else counted(state)
+    return state.having(ROWS, Refitted(state[SAVE].entries[:1])).having(DEFAULT, None).having(CONCLUDE, of_trials)
+
+
+def _of_split(
+    study: Study, state: State, rows: Sequence[Row], left_out: list[LeftOut], *, is_complete: bool
+) -> SplitResult:
     chosen, conclusion, interval = state[SAVE].entries[0], state[CONCLUDE], state[ESTIMATE]
     expected = partial(expected_on_test, interval, chosen, study.metric)
     return SplitResult(
@@ -119,7 +138,9 @@ def _of_split(study: Study, state: State, rows: Sequence[Row], left_out: list[Le
         failures=conclusion.failures,
         stopped=conclusion.stopped,
         set_aside=set_aside(
-            state.record, study.union_space(), study.limits, [entry.candidate for entry in state[SAVE].entries]
-        ),
+            state.record, study.union_space(), study.limits, [entry.candidate for entry in state[ROWS].entries]
+        )
+        if is_complete
+        else "",
         model=str((state.session.folder.split(state.problem.name) / "model.json").resolve()),
     )

@@ -21,12 +21,13 @@ from ranktune.tuner.retuning.decision import KEEP, REFIT, REPLACE, Verdict, unse
 from ranktune.tuner.retuning.earlier import Earlier, load_earlier
 from ranktune.tuner.retuning.portfolio import Configuration, Part
 from ranktune.tuner.retuning.versions import DECISION
-from ranktune.tuner.runner.final_stages import BASELINE, BLEND, ESTIMATE, SAVE
+from ranktune.tuner.runner.choice_stages import BASELINE, BLEND, ESTIMATE, SAVE
+from ranktune.tuner.runner.refitting import Refits
 from ranktune.tuner.runner.search_stages import LOOK
 from ranktune.tuner.runner.stage import Stage, State
 from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.selection.candidates import Candidate, task_of
-from ranktune.tuner.selection.finals import Entry, refit_all
+from ranktune.tuner.selection.finals import Choice, Entry
 from ranktune.tuner.splits.sealing import sealing, write_sealed
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.storage.record import number_of
@@ -49,7 +50,8 @@ def _decided(state: State) -> Verdict:
     if former.number == chosen.candidate.number and not former.members:
         contenders = {REFIT: (chosen, None)}
     elif can_load(state.study.serve, former.parts):
-        (anew, *_), *_ = refit_all(state.study, problem, [former], session.executor, state.deadline)
+        alone = Choice([former], former, [former])
+        (anew,) = Refits(state.study, problem, alone, session.executor, state.deadline).choose().entries
         anew = replace(anew, candidate=replace(anew.candidate, vali=_values(state, former)))
         contenders |= {REFIT: (anew, None)}
     further = _continued(state, earlier, former, contenders)

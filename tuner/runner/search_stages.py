@@ -15,18 +15,19 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.policy.standings import Look
 from ranktune.tuner.retuning.earlier import load_earlier
 from ranktune.tuner.runner.repair import repair
 from ranktune.tuner.runner.stage import Stage, State
 from ranktune.tuner.search.look import look, worth_a_look
-from ranktune.tuner.search.loop import TrialLoop
+from ranktune.tuner.search.loop import CTRL_C, TrialLoop
 from ranktune.tuner.search.searches import SearchOptions
 from ranktune.tuner.selection.typed import typed
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.splits.sealing import check_sealed, write_sealed
-from ranktune.tuner.storage.record import DamagedArrays, number_of
+from ranktune.tuner.storage.record import DamagedArrays, Record, number_of
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import lost_trials
 from ranktune.tuner.study.home import writing
@@ -35,8 +36,9 @@ from ranktune.tuner.study.tasks import Tasks
 
 T = TypeVar("T")
 
-LOOKED, SCORED = "look.json", "scored.json"
-"""Files beside the record of a split: the first look at the solvers, and whether trials are scored once."""
+LOOKED, SCORED, ANSWERED = "look.json", "scored.json", "answered.json"
+"""Files beside the record of a split: the first look at the solvers, whether trials are scored once, and how far the
+search was that the study has an answer from, until it is finished."""
 
 
 def scored_once(path: Path, problem: Problem, study: Study, seconds: float, *, begun: bool) -> bool:
@@ -150,15 +152,38 @@ def _search(state: State) -> str:
         events=session.events,
         check=session.check,
         policy=problem.policy,
+        may_end=problem.name == session.folder.split_names()[-1],  # others have no trials to choose from yet
     )
     try:
         loop = begin()
     except DamagedArrays:
         repair(record, study.union_space(), tasks, session.executor, session.objective, session.progress.stage)
         loop = begin()
+    if known := answered(session.folder.split(problem.name), record, study):
+        return known
     loop.run()
+    if loop.ended == CTRL_C:
+        done, name = len(record.trials()), session.folder.path.name
+        text = f"{CTRL_C} after {done} trial{'s' * (done != 1)}; choosing from these."
+        session.stage("ended", f"{text} Ctrl-C again stops; `ranktune resume {name}` goes on.")
     session.check()
     return loop.ended
+
+
+def search_of(record: Record, study: Study, ended: str) -> Json:
+    """Return how far a search is, and why it ended."""
+    return {"trials": len(record.trials()), "wanted": study.n_trials, "timeout": study.timeout, "ended": ended}
+
+
+def keep_answered(folder: Path, search: Json) -> None:
+    """Note that the study has an answer from this search."""
+    _keep(folder / ANSWERED, json.dumps(search))
+
+
+def answered(folder: Path, record: Record, study: Study) -> str:
+    """Return why the search ended that an answer was given from; "" without one, or where trials were added since."""
+    known: Json = _kept(folder / ANSWERED, json.loads, begun=False) or {"ended": ""}
+    return str(known["ended"]) if known == search_of(record, study, known["ended"]) else ""
 
 
 SEARCH = Stage("search", _search, (LOOK,))

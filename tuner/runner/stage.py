@@ -122,6 +122,8 @@ class State:
         How long each finished stage took.
     left_out : list of LeftOut
         What failed after the trials and is left out.
+    answer : callable
+        Given the state with the choice of the split, gives the answer if this is the last split.
     """
 
     session: Session
@@ -133,6 +135,7 @@ class State:
     results: Mapping[str, Any] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     left_out: list[LeftOut] = field(default_factory=list)
+    answer: Callable[[State], None] = lambda state: None
 
     def __getitem__(self, stage: Stage[T]) -> T:
         """Return the result of a finished stage."""
@@ -183,10 +186,6 @@ class Stage(Generic[T]):
         The stages whose results it uses.
     text : callable
         What to show when it begins; None where there is nothing to do, so that neither a line nor an event says so.
-    restored : callable
-        Returns the result of an earlier run that was stopped later, None without one.
-    kept : callable
-        Keeps the result for a later run.
     instead : Instead or None
         What stands for it where it fails; None where the study cannot go on without it.
     beside : bool
@@ -198,8 +197,6 @@ class Stage(Generic[T]):
     run: Callable[[State], T]
     needs: tuple[Stage[Any], ...] = ()
     text: Callable[[State], str | None] = lambda state: ""
-    restored: Callable[[State], T | None] = lambda state: None
-    kept: Callable[[State, T], None] = lambda state, result: None
     instead: Instead[T] | None = None
     beside: bool = False
 
@@ -218,15 +215,11 @@ class Stage(Generic[T]):
         return made[0] if made else instead.make(state)
 
     def _made(self, state: State) -> T:
-        """Return the result of an earlier run, or make it and keep it."""
-        result = self.restored(state)
-        if result is None:
-            if (text := self.text(state)) is not None:
-                label = f"{state.problem.name}: " if state.problem.name and text else ""
-                state.session.stage(self.name, label + text)
-            result = self.run(state)
-            self.kept(state, result)
-        return result
+        """Return the result, and say before that it is made."""
+        if (text := self.text(state)) is not None:
+            label = f"{state.problem.name}: " if state.problem.name and text else ""
+            state.session.stage(self.name, label + text)
+        return self.run(state)
 
 
 def run_stages(stages: Sequence[Stage[Any]], state: State, keep: Sequence[Stage[Any]] = ()) -> State:

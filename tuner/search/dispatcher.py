@@ -213,6 +213,8 @@ class Dispatcher:
         if other is not None:
             other.__exit__(None, None, None)
 
+    runs_here = False
+    """Whether a trial runs in this process at this moment."""
     put_back = 0
     """How many trials `stop` has put back."""
 
@@ -226,7 +228,10 @@ class Dispatcher:
             return
         del self._offered[trial.number]
         self._log(Event.STARTED, trial.number, attempt=lease.attempt)
-        self._on_lanes[self._executor_of(trial).submit(self._objective, trial.task)] = trial, lease
+        executor = self._executor_of(trial)
+        self.runs_here = isinstance(executor, InProcess)
+        self._on_lanes[executor.submit(self._objective, trial.task)] = trial, lease
+        self.runs_here = False
 
     def _executor_of(self, trial: Running) -> Executor:
         if trial.number not in self._suspects:

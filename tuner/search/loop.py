@@ -46,6 +46,10 @@ from ranktune.tuner.workers.interrupts import Interrupted, Interrupts
 _EVENTS = {TrialState.COMPLETE: Event.FINISHED, TrialState.PRUNED: Event.PRUNED, TrialState.FAIL: Event.FAILED}
 
 
+CTRL_C = "Ctrl-C ended the search"
+"""Why no more trials were run."""
+
+
 class Reports:
     """Reports the trials of one split.
 
@@ -145,6 +149,8 @@ class TrialLoop:
         Raises StudyError once another process has taken the study over.
     policy : Policy
         What decides.
+    may_end : bool
+        Whether the first Ctrl-C ends the search, and the study goes on with the trials that have finished.
 
     Attributes
     ----------
@@ -169,6 +175,7 @@ class TrialLoop:
         check: Callable[[], None] = lambda: None,
         clock: Clock | None = None,
         policy: Policy = POLICY,
+        may_end: bool = False,
     ) -> None:
         """Read the record into memory."""
         space, options, events = study.union_space(), options or SearchOptions(), events or Events(None)
@@ -177,6 +184,7 @@ class TrialLoop:
         self.scheduler = SearchScheduler(study, space, options, timed=timed, weights=record.weights, policy=policy)
         self._record, self._check, self._policy = record, check, policy
         record.settle()
+        self._may_end = may_end
         self._dispatcher = Dispatcher(executor, record.leases, objective, events, clock, split)
         self._finished = FinishedTrials(study, space, record.weights)
         budget = Budget(deadline, reserve, max(executor.jobs, 1), self._finished, self.scheduler, policy)
@@ -199,15 +207,22 @@ class TrialLoop:
     def run(self) -> None:
         """Run until the study's number of trials have finished.
 
-        Raises AllFailed if as many trials failed in a row as end a study, and Interrupted after a signal: running
-        trials had some seconds to finish, the others are put back for the next run.
+        The first Ctrl-C ends the search where a trial has finished and it may end early. Raises AllFailed if as many
+        trials failed in a row as end a study, and Interrupted after another signal: running trials had some seconds to
+        finish, the others are put back for the next run.
         """
         self._reports.split_begins()
         with Interrupts() as interrupts:
             try:
-                with interrupts.deferred(self._dispatcher.in_processes):
-                    self._run(interrupts)
-            except KeyboardInterrupt:  # a second signal, or the first if the trial runs in this process
+                with interrupts.deferred(lambda: not self._dispatcher.runs_here):
+                    try:
+                        self._run(interrupts)
+                    except KeyboardInterrupt:  # in a trial that runs in this process
+                        if not interrupts.is_ctrl_c:
+                            raise
+                    if interrupts.requested:
+                        self._answer_signal(interrupts)
+            except KeyboardInterrupt:  # a second signal, or one that ends a trial in this process
                 interrupts.requested = True
                 self._stop(0.0)
             except Exception:
@@ -235,9 +250,18 @@ class TrialLoop:
             if self._dispatcher.is_overdue:  # between two steps of the running trials there was no end
                 self._finish(GIVEN_UP)
                 self._stop(0.0)
-        if interrupts.requested:
+
+    def _answer_signal(self, interrupts: Interrupts) -> None:
+        """End the search after the first Ctrl-C, if there is something to choose from; else stop in good order."""
+        may_end = self._may_end and interrupts.is_ctrl_c
+        if may_end and self._finished.leader() is not None:
+            self._stop(0.0)
+        else:
             self._reports.stage("stopping: running trials have a few seconds to finish; Ctrl-C again ends at once")
             self._stop(GRACE)
+        if may_end and self._finished.leader() is not None:
+            self._finish(CTRL_C)
+            interrupts.forget()
 
     def _stop(self, grace: float) -> None:
         with closing(self._dispatcher.stop(grace)) as ending:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ranktune.tuner.selection.results import Result
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,9 @@ class Progress(Protocol):
     def trial(self, report: TrialReport) -> None:
         """Show a finished trial, which is in the record by now."""
 
+    def answer(self, result: Result) -> None:
+        """Show the answer: the chosen model, which is saved, what is expected of it and what it scored on test."""
+
     def event(self, text: str) -> None:
         """Show an event of the log as a line of text."""
 
@@ -74,6 +80,9 @@ class Silent:
         """Show nothing."""
 
     def trial(self, report: TrialReport) -> None:
+        """Show nothing."""
+
+    def answer(self, result: Result) -> None:
         """Show nothing."""
 
     def event(self, text: str) -> None:

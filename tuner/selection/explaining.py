@@ -51,23 +51,20 @@ MAX_QUERIES, MAX_DOCUMENTS, MAX_BACKGROUND, MAX_SHOWN = 5, 10, 100, 8
 MAX_EFFECTS = 6
 
 
-def save_explanations(
-    entries: Sequence[Entry], problem: Problem, metric: str, folder: Path, seconds: float
-) -> list[LeftOut]:
-    """Write the explanations of the models, the first of which is the chosen one, and return what failed of them."""
+def explained(entry: Entry, problem: Problem, metric: str, seconds: float) -> tuple[Explanations, list[LeftOut]]:
+    """Return the explanations of the chosen model, without spreads, and what failed of them."""
     left_out: list[LeftOut] = []
     made_or_left_out = partial(or_left_out, into=left_out)
-    queries, part = (problem.development, "training") if problem.test is None else (problem.test, "test")
-    queries, model = replace(queries, rows=None), entries[0].model
+    (queries, part), model = _queries(problem), entry.model
     tried, count, repeats = made_or_left_out(
         "the importance of features",
         lambda: _importance(model, queries, parse_metric(metric), IMPORTANCE * seconds),
         ((), 0, 0),
     )
-    by_query = entries[0].test.get(metric)
+    by_query = entry.test.get(metric)
     worst = np.zeros(0, dtype=np.int64) if by_query is None else _worst(by_query)
     explanations = Explanations(
-        label=entries[0].candidate.solver,
+        label=entry.candidate.solver,
         part=part,
         metric=metric,
         queries=count,
@@ -77,16 +74,30 @@ def save_explanations(
         effects=made_or_left_out(
             "the effect of features", lambda: _effects(model, queries, tried, EFFECTS * seconds), ()
         ),
-        spreads=made_or_left_out(
-            "the spread of contributions", lambda: _spreads(entries, queries, SPREADS * seconds), {}
-        ),
+        spreads={},
         closely=made_or_left_out(
             "the explanation of single queries", lambda: _closely(model, queries, worst, CLOSELY * seconds), ()
         ),
     )
+    return explanations, left_out
+
+
+def save_explanations(
+    explanations: Explanations, entries: Sequence[Entry], problem: Problem, folder: Path, seconds: float
+) -> list[LeftOut]:
+    """Write the explanations of the chosen model and the spreads of all models; return what failed of these."""
+    left_out: list[LeftOut] = []
+    measured = partial(_spreads, entries, _queries(problem)[0], SPREADS * seconds)
+    spreads = or_left_out("the spread of contributions", measured, {}, into=left_out)
     with writing(folder):
-        write_explanations(explanations, folder / EXPLANATIONS)
+        write_explanations(replace(explanations, spreads=spreads), folder / EXPLANATIONS)
     return left_out
+
+
+def _queries(problem: Problem) -> tuple[Queries, str]:
+    """Return the queries that models are explained on, and what they are."""
+    queries, part = (problem.development, "training") if problem.test is None else (problem.test, "test")
+    return replace(queries, rows=None), part
 
 
 def _importance(

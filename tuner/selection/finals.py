@@ -1,28 +1,25 @@
-"""The final stage of a split: candidates are rescored on fresh folds, blended, refitted and tested."""
+"""The blends of a split, and its candidates with their final models, scored on test."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ranktune.solvers.abilities import LINEAR, LIST, TREES
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import LeftOut, RankTuneError, RankTuneWarning, StudyError, or_left_out
+from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
+from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.names import ONE_COLUMN
 from ranktune.tuner.evaluation.evaluate import evaluate
-from ranktune.tuner.evaluation.models import has_model, microseconds_a_document
+from ranktune.tuner.evaluation.models import microseconds_a_document
 from ranktune.tuner.evaluation.plans import Delivered, Final
-from ranktune.tuner.evaluation.run import LimitReached
 from ranktune.tuner.policy.blends import (
     Blend,
     Blends,
@@ -33,21 +30,16 @@ from ranktune.tuner.policy.blends import (
     without_luck,
 )
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver, task_of
-from ranktune.tuner.selection.results import BASELINE, BLEND, LINEAR_BLEND, TREE_BLEND, Failure
+from ranktune.tuner.selection.results import BASELINE, BLEND, LINEAR_BLEND, TREE_BLEND
 from ranktune.tuner.splits.forward import blocks
 from ranktune.tuner.splits.gaps import gap_of
 from ranktune.tuner.splits.plans import Fold, query_folds
 from ranktune.tuner.statistics.pareto import Option, best_within
 from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.baseline import covers
-from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.workers.limits import load_libraries
-
-if TYPE_CHECKING:
-    from ranktune.solvers.models.base import Model
-    from ranktune.tuner.workers.executor import Executor
 
 
 def load_ending() -> None:
@@ -196,106 +188,6 @@ def parts_of(chosen: Sequence[Candidate]) -> list[Candidate]:
     return list(dict.fromkeys(part for candidate in chosen for part in candidate.members or (candidate,)))
 
 
-def refit_all(
-    study: Study, problem: Problem, chosen: Sequence[Candidate], executor: Executor, deadline: Deadline
-) -> tuple[list[Entry], list[Failure], list[LeftOut], dict[Candidate, Delivered]]:
-    """Return the candidates with their final models, those whose fit fails, and those whose model does not score.
-
-    Members shared by blends are refitted once, and their models are returned too. Where time is too short to refit one,
-    the model that its trial left is used; without one it has no entry, unless it is part of the first. Refits end at
-    the deadline, boosting with the rounds that it has, but there is always one entry. Raises RankTuneError where no
-    refit succeeds.
-    """
-    plain = parts_of(chosen)
-    needed = chosen[0].members or chosen[:1]
-    left, durations = {part: task_of(study, problem, part, study.seed) for part in plain}, problem.durations
-    fits = [has_model(left[part]) for part in plain]
-    bag = durations.after_blending(plain, len(needed), fits, executor.jobs, deadline.left)
-    refitted, as_left = ([plain[place] for place in places] for places in (bag.places, bag.kept))
-    used = {part: part for part in plain}
-    for place, seeds in bag.seeds.items() if study.refit else ():
-        part = plain[place]
-        if "seeds" not in part.params:  # unless its seeds were tuned
-            used[part] = replace(part, params={**part.params, "seeds": seeds})
-    on_everything = study.refit or not problem.given_split
-    limits = dict(zip(refitted, durations.refit_limits(refitted, executor.jobs, deadline.left), strict=True))
-    until, threads = deadline.before(durations.reporting(len(plain))), 1
-    if deadline.left < float("inf"):
-        threads = max(1, executor.jobs // max(len(refitted), 1))
-    else:  # the longest fits first, so that the last ones end together
-        refitted.sort(key=lambda part: -part.fit_seconds)
-    jobs: dict[Candidate, Future[Delivered]] = {}
-    for part in (*refitted, *as_left):
-        limit = min(limits.get(part, float("inf")), until.left)  # in this process one follows the other
-        task = replace(task_of(study, problem, used[part], study.seed), limit=limit, threads=threads)
-        plan = Final(on_everything, instead=left[part]) if part in refitted else Final(on_everything=False)
-        jobs[part] = executor.submit(evaluate, plan, task)
-
-    def suffices() -> bool:
-        known = {part for part, job in jobs.items() if job.done() and job.exception() is None}
-        return any(known.issuperset(parts_of([each])) for each in chosen)
-
-    in_time = until.end(jobs.values(), executor.stop, suffices)
-    models: dict[Candidate, Delivered] = {}
-    unfit = []
-    for candidate in (part for part in plain if part in jobs):
-        job = jobs[candidate]
-        error = job.exception()
-        if error is None:
-            took = candidate.seconds if candidate in as_left else job.result().seconds
-            models[candidate] = replace(job.result(), seconds=took)
-        else:
-            unfit.append(_failure(problem, candidate, error if in_time else LimitReached()))
-    entries, left_out = executor.call(_entries, study, problem, chosen, used, models)
-    if not entries:
-        causes = [failure.error for failure in unfit] + [missing.error for missing in left_out]
-        raise RankTuneError(f"no candidate could be refitted: {'; '.join(causes)}")
-    return entries, unfit, left_out, models
-
-
-def refit_one(
-    study: Study, problem: Problem, candidates: Sequence[Candidate], executor: Executor
-) -> tuple[list[Entry], list[Failure]]:
-    """Return the first candidate that can be fitted as its trial was, on the queries of its first fold, and failures.
-
-    Raises StudyError if none can.
-    """
-    unfit: list[Failure] = []
-    for candidate in candidates:
-        job = executor.submit(_entry_as_tried, study, problem, candidate)
-        if (error := job.exception()) is None:
-            return [job.result()], unfit
-        unfit.append(_failure(problem, candidate, error))
-    raise StudyError(f"no candidate could be refitted: {'; '.join(failure.error for failure in unfit)}")
-
-
-def _entry_as_tried(study: Study, problem: Problem, candidate: Candidate) -> Entry:
-    plan = Final(on_everything=not isinstance(problem.plan, tuple))
-    return entry_of(study, problem, candidate, evaluate(plan, task_of(study, problem, candidate, study.seed)))
-
-
-def _failure(problem: Problem, candidate: Candidate, error: BaseException) -> Failure:
-    return Failure(problem.name, None, candidate.solver, f"{type(error).__name__}: {error}")
-
-
-def _entries(
-    study: Study,
-    problem: Problem,
-    chosen: Sequence[Candidate],
-    used: Mapping[Candidate, Candidate],
-    models: Mapping[Candidate, Delivered],
-) -> tuple[list[Entry], list[LeftOut]]:
-    """Return the entries of the candidates whose refit succeeded, with test scores, and what failed."""
-    left_out: list[LeftOut] = []
-
-    def made(candidate: Candidate) -> Entry | None:
-        refitted = _build_model(candidate, models, problem)
-        return None if refitted is None else entry_of(study, problem, used.get(candidate, candidate), refitted)
-
-    entries = [or_left_out(f"the model of {c.solver}", partial(made, c), None, into=left_out) for c in chosen]
-    return [entry for entry in entries if entry is not None], left_out
-
-
 def is_within(study: Study, entry: Entry) -> bool:
     """Return whether the model of an entry keeps the limits of a study."""
     (_, value), model = entry.candidate.merit, entry.model
@@ -317,7 +209,7 @@ def keep_within(study: Study, entries: list[Entry]) -> list[Entry]:
     return kept or entries
 
 
-def _build_model(candidate: Candidate, models: Mapping[Candidate, Delivered], problem: Problem) -> Delivered | None:
+def build_model(candidate: Candidate, models: Mapping[Candidate, Delivered], problem: Problem) -> Delivered | None:
     """Return the model of a candidate, blended from its members; None if the refit of one failed."""
     if not candidate.members:
         return models.get(candidate)

@@ -207,8 +207,7 @@ class SplitResult:
     leaderboard : tuple of Row
         The chosen row first, then by validation; over several splits their means.
     estimate : Interval
-        Mean of the chosen model over all queries like these, by validation, corrected for the selection bias; over
-        several splits the means.
+        Mean over all queries like these, by validation, corrected for the selection bias; of several splits the mean.
     expected_on_test : Interval or None
         The estimate with limits for the mean over this number of test queries; None without them. A test value outside
         indicates that the test queries differ from the others.
@@ -273,7 +272,7 @@ class Result(SplitResult):
     folder : str
         Folder of the study.
     ended_early : str
-        Why much of the given time was not used, which solvers were not tried, and what else there was no time for.
+        Why the search ended before its time, which solvers were not tried, and what else there was no time for.
     folds : tuple of SplitResult
         The results of the single splits.
     restriction : Restriction or None
@@ -290,6 +289,8 @@ class Result(SplitResult):
         The seconds of each stage in the run that finished the study, over all splits.
     left_out : tuple of LeftOut
         What failed after the trials, with tracebacks; the result is without it.
+    is_complete : bool
+        False from the answer to the end of a study: the chosen model is the only row yet.
 
     Examples
     --------
@@ -319,6 +320,7 @@ class Result(SplitResult):
     monotone: Mapping[str, int] = field(default_factory=dict)
     stages: Mapping[str, float] = field(default_factory=dict, compare=False)
     left_out: tuple[LeftOut, ...] = ()
+    is_complete: bool = True
 
     @property
     def best_model(self) -> Model:

@@ -30,17 +30,26 @@ MODELS = "models"
 """Folder of the models of all rows of a split's leaderboard."""
 
 
-def save_models(entries: Sequence[Entry], folder: Path) -> tuple[list[Entry], list[LeftOut]]:
-    """Save the models of all rows, and the first again as the chosen one; return those that can be saved.
+def save_chosen(entries: Sequence[Entry], folder: Path) -> tuple[list[Entry], list[LeftOut]]:
+    """Save the models of the first rows, and that of the first again as the chosen one; return those that can be saved.
 
-    The files of former models, and what they scored, are removed. Raises StudyError where no model can be saved.
+    The files of former models, and what they scored, are removed.
     """
-    left_out: list[LeftOut] = []
     with writing(folder):
         for name in (EVIDENCE, EXPLANATIONS):
             remove_sealed(folder / name)
         shutil.rmtree(folder / MODELS, ignore_errors=True)
         (folder / MODELS).mkdir()
+        saved, left_out = save_models(entries, folder)
+        if saved:
+            _save(saved[0], folder / "model.json")
+    return saved, left_out
+
+
+def save_models(entries: Sequence[Entry], folder: Path) -> tuple[list[Entry], list[LeftOut]]:
+    """Save the models of rows, and return those that can be saved."""
+    left_out: list[LeftOut] = []
+    with writing(folder):
         saved = [
             entry
             for entry in entries
@@ -52,9 +61,6 @@ def save_models(entries: Sequence[Entry], folder: Path) -> tuple[list[Entry], li
                 into=left_out,
             )
         ]
-        if not saved:
-            raise StudyError(f"no model can be saved: {left_out[0].error}")
-        _save(saved[0], folder / "model.json")
     return saved, left_out
 
 

@@ -63,7 +63,7 @@ class StudyFolder:
 
     @property
     def result(self) -> Path:
-        """Path of the result; it exists once the study is finished."""
+        """Path of the result; it exists once the chosen model is fitted, and is complete once the study is finished."""
         return self.path / "result.json"
 
     @property
@@ -73,7 +73,7 @@ class StudyFolder:
 
     @property
     def has_result(self) -> bool:
-        """Whether the study was finished."""
+        """Whether the study has an answer, which may be followed by the rest of its result."""
         return is_written(self.result)
 
     @property

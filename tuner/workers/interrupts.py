@@ -11,13 +11,13 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""Ctrl-C, a request to end, and a closed terminal: they are handled alike."""
+"""Ctrl-C, a request to end, and a closed terminal."""
 
 
 _asked_to_end: list[float] = []  # when, by a steady clock
@@ -51,7 +51,8 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.requested = False
-        self._deferred = False
+        self._signals: list[int] = []
+        self._deferred: Callable[[], bool] = bool  # which says False
         self._before: dict[int, Any] = {}
         self._hook = sys.unraisablehook
 
@@ -87,13 +88,23 @@ class Interrupts:
             raise KeyboardInterrupt
 
     @contextmanager
-    def deferred(self, deferred: bool = True) -> Iterator[None]:
-        """Let the first signal in the block only set requested, if deferred; a second one raises at once."""
+    def deferred(self, deferred: Callable[[], bool] = lambda: True) -> Iterator[None]:
+        """Let the first signal in the block only set requested, while deferred says so; a second one raises at once."""
         self._deferred = deferred
         try:
             yield
         finally:
-            self._deferred = False
+            self._deferred = bool
+
+    @property
+    def is_ctrl_c(self) -> bool:
+        """Whether the only signal was Ctrl-C."""
+        return self._signals == [signal.SIGINT]
+
+    def forget(self) -> None:
+        """Go on after a signal that was answered; the next one is a second signal."""
+        self.requested = False
+        _asked_to_end.clear()
 
     def _report_lost(self, lost: sys.UnraisableHookArgs) -> None:
         """Skip the report of an interrupt that cannot be raised, in a callback: it is stored."""
@@ -105,9 +116,11 @@ class Interrupts:
         return not (self.requested and record.exc_info and isinstance(record.exc_info[1], KeyboardInterrupt))
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        first, self.requested = not self.requested, True
+        is_first = not (self.requested or self._signals)
+        self._signals.append(number)
+        self.requested = True
         _asked_to_end.append(time.monotonic())
-        if not (first and self._deferred):
+        if not (is_first and self._deferred()):
             raise KeyboardInterrupt
 
 

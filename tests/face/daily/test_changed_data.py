@@ -42,7 +42,7 @@ def stop(monkeypatch: pytest.MonkeyPatch, begin: Callable[[], object], stage: st
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(f"ranktune.tuner.runner.final_stages.{stage}", ended)
+        patch.setattr(f"ranktune.tuner.runner.choice_stages.{stage}", ended)
         begin()
 
 

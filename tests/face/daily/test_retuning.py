@@ -123,7 +123,7 @@ def test_an_interrupted_version_goes_on(home: Path, monkeypatch: pytest.MonkeyPa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("ranktune.tuner.runner.final_stages.blended_candidates", ended)
+        patch.setattr("ranktune.tuner.runner.choice_stages.blended_candidates", ended)
         again(home, day(5, AFTER), version="whole")
     assert not StudyFolder(home / "whole").has_result
     with pytest.raises(StudyError, match="'whole' of 'shop' was interrupted"):

@@ -10,14 +10,21 @@ import numpy as np
 import pytest
 
 import ranktune
+from ranktune.dashboards.terminal.leaderboard import conclusion
 from ranktune.solvers.core.errors import LeftOut, RankTuneWarning, StudyError
-from ranktune.tuner.runner import final_stages
+from ranktune.solvers.models.base import load_model
+from ranktune.tuner.evaluation.plans import Final
+from ranktune.tuner.runner import choice_stages
+from ranktune.tuner.runner.choice_stages import BLEND, RESCORE, SAVE
 from ranktune.tuner.runner.engine import StudyRun
-from ranktune.tuner.runner.final_stages import BLEND, REPORTED, RESCORE, SAVE, STAGES
+from ranktune.tuner.runner.final_stages import REPORTED, STAGES
 from ranktune.tuner.runner.stage import Instead, Stage, State, run_stages
+from ranktune.tuner.search.loop import TrialLoop
+from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.selection.candidates import best_by_solver
 from ranktune.tuner.selection.finals import Choice
 from ranktune.tuner.selection.rescoring import RESCORED
+from ranktune.tuner.selection.results import Result, Row, load_result
 from ranktune.tuner.splits.proof import read_archive
 from ranktune.tuner.study.events import read_events
 from ranktune.tuner.workers.executor import Executor, InProcess, Processes
@@ -52,18 +59,6 @@ def test_a_stage_before_what_it_needs_is_refused_before_anything_runs() -> None:
     assert ran == []
 
 
-def test_a_result_of_an_earlier_run_stands_for_the_stage() -> None:
-    kept: dict[str, int] = {}
-    stage = Stage(
-        "kept",
-        lambda state: 5,
-        text=lambda state: None,
-        restored=lambda state: kept.get("it"),
-        kept=lambda state, result: kept.update(it=result + 1),
-    )
-    assert [run_stages([stage], nothing(), keep=[stage])[stage] for _ in range(2)] == [5, 6]
-
-
 @pytest.mark.parametrize("in_process", [True, False])
 def test_a_stage_beside_others_ends_before_those_that_need_it(in_process: bool) -> None:
     def failing(_: State) -> bool:
@@ -89,7 +84,7 @@ def test_the_stages_of_a_study_are_in_order_and_timed(tmp_path: Path) -> None:
     assert list(result.stages) == [stage.name for stage in STAGES]
     assert 0.0 < sum(result.stages.values()) <= result.seconds + 0.01
     names = [event["name"] for event in read_events(tmp_path / "s") if event["event"] == "stage"]
-    assert names == ["reading", "search", "rescoring", "blending", "refitting", "saving", "explaining"]
+    assert names == ["reading", "search", "rescoring", "blending", "refitting", "saving", "answer", "beginning"]
     known = {stage.name for stage in STAGES}
     assert all(need.name in known for stage in STAGES for need in (*stage.needs, *REPORTED))
     assert Path(result.model) == (tmp_path / "s" / "model.json").resolve()
@@ -113,14 +108,50 @@ def test_trials_rescored_before_a_stop_are_not_rescored_twice(tmp_path: Path, mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(final_stages, "blended_candidates", stopped)
+        patch.setattr(choice_stages, "blended_candidates", stopped)
         with pytest.raises(KeyboardInterrupt):
             tuned(tmp_path, test=graded(20, 1), timeout=600.0, solvers=("RankSVM", "RidgeRanker"), trials=4)
     kept = read_archive(tmp_path / "s" / RESCORED)
     means = [np.nanmean(kept[name].astype(np.float64)) for name in kept if name.startswith("again")]
-    monkeypatch.setattr(final_stages, "rescored", stopped)
+    monkeypatch.setattr(choice_stages, "rescored", stopped)
     resumed = ranktune.resume("s", home=tmp_path, jobs=1)
     assert len(means) > 1
     for row in (row for row in resumed.leaderboard if not row.is_blend):
         assert row.again is not None and min(abs(row.again.mean - mean) for mean in means) < 1e-12
     assert not (tmp_path / "s" / RESCORED).exists()
+
+
+@pytest.mark.parametrize("timeout", [None, 600.0])
+def test_a_study_stopped_after_its_answer_ends_as_another_without_fitting_the_choice_again(
+    timeout: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stops(Silent):
+        def answer(self, result: Result) -> None:
+            raise KeyboardInterrupt
+
+    given: dict[str, Any] = {"test": graded(20, 1), "solvers": ("RankSVM", "RidgeRanker"), "trials": 5}
+    with pytest.raises(KeyboardInterrupt, match="`ranktune resume s` compares it with the others"):
+        tuned(tmp_path, **given, timeout=timeout, progress=Stops())
+    answer = load_result(tmp_path / "s" / "result.json")
+    assert not answer["is_complete"] and len(answer["leaderboard"]) == 1 and answer["tuning"] is None
+    scores = load_model(answer["model"]).predict(graded(5, 2))
+    said = conclusion(answer).splitlines()
+    assert "goes on with that" in said[-1]
+    fits, fit = list[object](), Final._fitted
+    monkeypatch.setattr(Final, "_fitted", lambda self, run: (fits.append(run.task), fit(self, run))[1])
+    with monkeypatch.context() as patch:
+        patch.setattr(TrialLoop, "run", lambda _: pytest.fail("the search goes on"))
+        resumed = ranktune.resume("s", home=tmp_path, jobs=1)
+    assert resumed.is_complete and len(resumed.leaderboard) > 1 and resumed.trials == 5
+    assert {*said[:-2]} <= {*conclusion(resumed.as_dict()).splitlines()}
+    np.testing.assert_array_equal(resumed.best_model.predict(graded(5, 2)), scores)
+    again = len(fits)
+    whole = tuned(tmp_path, **given, name="whole")
+    assert again < len(fits) - again
+    assert [*map(of_row, whole.leaderboard)] == [*map(of_row, resumed.leaderboard)] or timeout is not None
+    assert not [*(tmp_path / "s").glob("answered*")]
+
+
+def of_row(row: Row) -> tuple[object, ...]:
+    """What of a row does not depend on the time of its fits."""
+    return row.solver, row.params, row.vali, row.test, row.p_holm, row.nonzeros

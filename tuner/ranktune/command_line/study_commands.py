@@ -255,13 +255,13 @@ def watched(as_json: bool, verbose: bool = False) -> Iterator[Progress]:
         raise typer.Exit(130) from None
 
 
-def _show(result: Given, as_json: bool, wide: bool = False) -> None:
+def _show(result: Given, as_json: bool, wide: bool = False, *, answered: bool = False) -> None:
     if as_json:
         print_json(result)
         return
     from ranktune.dashboards.terminal.leaderboard import report
 
-    console(wide).print(report(result))
+    console(wide).print(report(result, answered=answered))
 
 
 def _finish(study: Callable[..., Result], given: Given, how: Given, baseline: Callable[[], object]) -> None:
@@ -277,7 +277,9 @@ def _finish(study: Callable[..., Result], given: Given, how: Given, baseline: Ca
         result = study(**given, progress=progress)
     folder = Path(result.folder)
     saved = f"The study is finished and saved; `ranktune show {folder.name} --json` prints it."
-    or_left_out("the table of results", lambda: _show(result.as_dict(), how["as_json"]), None, saved, raised=())
+    answered = sys.stdout.isatty() and sys.stderr.isatty()  # the answer stands above
+    show = partial(_show, result.as_dict(), how["as_json"], answered=answered)
+    or_left_out("the table of results", show, None, saved, raised=())
     remedy = f"The study is finished and saved; `ranktune show {folder.name} --page FILE` tries again."
     written = partial(write, folder.name, folder.parent, None, brief=True)
     if report := or_left_out("the report", written, None, remedy, raised=()):

@@ -1,0 +1,200 @@
+"""The final models of a split: those of the choice are fitted first, then those of the other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ranktune.solvers.core.errors import LeftOut, RankTuneError, StudyError, or_left_out
+from ranktune.solvers.models.blend import needs_of
+from ranktune.tuner.evaluation.evaluate import evaluate
+from ranktune.tuner.evaluation.models import has_model
+from ranktune.tuner.evaluation.plans import Delivered, Final
+from ranktune.tuner.evaluation.run import LimitReached
+from ranktune.tuner.selection.candidates import Candidate, task_of
+from ranktune.tuner.selection.finals import Choice, Entry, build_model, entry_of, is_within, keep_within, parts_of
+from ranktune.tuner.selection.results import Failure
+from ranktune.tuner.study.abilities import can_load
+from ranktune.tuner.study.deadline import Deadline
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.problem import Problem
+
+if TYPE_CHECKING:
+    from ranktune.tuner.workers.executor import Executor
+
+
+@dataclass
+class Refitted:
+    """Candidates with their final models, those whose fit failed, what else failed, and what fits others."""
+
+    entries: list[Entry] = field(default_factory=list)
+    unfit: list[Failure] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    refits: Refits | None = None
+
+
+class Refits:
+    """The final fits of a split, each of which is made once, whatever rows have its model.
+
+    What is refitted, and with how many seeds, is decided for all rows at once. Where time is too short to refit a
+    candidate, the model that its trial left is used; without one it has no entry, unless it is part of the first.
+    Refits end at the deadline, boosting with the rounds that it has.
+
+    Attributes
+    ----------
+    tried : list of Candidate
+        Those of which the choice was made.
+    """
+
+    def __init__(self, study: Study, problem: Problem, choice: Choice, executor: Executor, deadline: Deadline) -> None:
+        self._study, self._problem, self._choice, self._executor = study, problem, choice, executor
+        self._deadline, self._failed, self.tried = deadline, set[Candidate](), list[Candidate]()
+        plain, first = parts_of(choice.ordered), choice.ordered[0]
+        self._left = {part: task_of(study, problem, part, study.seed) for part in plain}
+        fits, needed = [has_model(self._left[part]) for part in plain], len(first.members or (first,))
+        bag = problem.durations.after_blending(plain, needed, fits, executor.jobs, deadline.left)
+        self._refitted, self._as_left = ([plain[place] for place in places] for places in (bag.places, bag.kept))
+        self._used = {part: part for part in plain}
+        for place, seeds in bag.seeds.items() if study.refit else ():
+            part = plain[place]
+            if "seeds" not in part.params:  # unless its seeds were tuned
+                self._used[part] = replace(part, params={**part.params, "seeds": seeds})
+        self._until = deadline.before(problem.durations.reporting(len(plain)))
+        self._jobs: dict[Candidate, Future[Delivered]] = {}
+
+    def choose(self) -> Refitted:
+        """Fit candidates in their order until one has a model that keeps the limits and that the systems can load.
+
+        Raises RankTuneError where none has a model. Called again, it goes on with the others.
+        """
+        ordered, found = self._choice.ordered, Refitted()
+        group = [each for each in ordered if each in (ordered[0], self._choice.unrestricted)]
+        while waiting := [each for each in ordered if each not in self.tried]:
+            late = self._until.left <= 0.0
+            ready = [each for each in waiting if all(self._is_done(part) for part in parts_of([each]))]
+            if self.tried:
+                group = ((late and ready) or waiting)[:1]
+            if late and found.entries and not ready:
+                break
+            self.begin(group)
+            self.tried += group
+            more = self.ended(group)
+            found.entries += more.entries
+            found.unfit += more.unfit
+            found.left_out += more.left_out
+            if any(self._is_wanted(entry) for entry in more.entries):
+                break
+        if not found.entries:
+            causes = [failure.error for failure in found.unfit] + [missing.error for missing in found.left_out]
+            raise RankTuneError(f"no candidate could be refitted: {'; '.join(dict.fromkeys(causes))}")
+        return replace(found, entries=keep_within(self._study, found.entries), refits=self)
+
+    def begin(self, candidates: Sequence[Candidate]) -> None:
+        """Begin the fits of candidates that have not begun, as many as there is time for."""
+        study, executor, durations = self._study, self._executor, self._problem.durations
+        parts = [part for part in parts_of(candidates) if part not in self._jobs]
+        refitted, threads = [part for part in parts if part in self._refitted], 1
+        limits = dict(zip(refitted, durations.refit_limits(refitted, executor.jobs, self._deadline.left), strict=True))
+        if self._deadline.left < float("inf"):
+            threads = max(1, executor.jobs // max(len(refitted), 1))
+        else:  # the longest fits first, so that the last ones end together
+            refitted.sort(key=lambda part: -part.fit_seconds)
+        for part in (*refitted, *(part for part in parts if part in self._as_left)):
+            limit = min(limits.get(part, float("inf")), self._until.left)  # in this process one follows the other
+            task = task_of(study, self._problem, self._used[part], study.seed)
+            plan = Final(on_everything=False)
+            if part in limits:
+                plan = Final(study.refit or not self._problem.given_split, instead=self._left[part])
+            self._jobs[part] = executor.submit(evaluate, plan, replace(task, limit=limit, threads=threads))
+
+    def ended(self, candidates: Sequence[Candidate]) -> Refitted:
+        """Return the candidates with their models, once the fits that have begun have ended, or at the deadline."""
+        parts = [part for part in parts_of(candidates) if part in self._jobs]
+        in_time = self._until.end([self._jobs[part] for part in parts], self._executor.stop, self._suffices)
+        failed = {part: error for part in parts if (error := self._jobs[part].exception()) is not None}
+        unfit = [
+            _failure(self._problem, part, error if in_time else LimitReached())
+            for part, error in failed.items()
+            if part not in self._failed
+        ]
+        self._failed |= failed.keys()
+        given = (self._study, self._problem, candidates, self._used, self.models(parts))
+        entries, left_out = self._executor.call(_entries, *given)
+        return Refitted(entries, unfit, left_out)
+
+    def models(self, parts: Sequence[Candidate] | None = None) -> dict[Candidate, Delivered]:
+        """Return the models of parts, by default of those of the choice, once their fits have ended.
+
+        That of a model that a trial left took as long as its trial.
+        """
+        wanted = parts_of(self.tried) if parts is None else parts
+        jobs = {part: self._jobs[part] for part in wanted if part in self._jobs}
+        return {
+            part: replace(job.result(), seconds=part.seconds) if part in self._as_left else job.result()
+            for part, job in jobs.items()
+            if job.exception() is None
+        }
+
+    @property
+    def parts(self) -> list[Candidate]:
+        """The candidates whose fits have begun."""
+        return list(self._jobs)
+
+    @property
+    def others(self) -> list[Candidate]:
+        """The candidates that are rows beside those of which the choice was made."""
+        return [each for each in self._choice.ordered if each not in self.tried]
+
+    def _is_done(self, part: Candidate) -> bool:
+        return part in self._jobs and self._jobs[part].done() and self._jobs[part].exception() is None
+
+    def _suffices(self) -> bool:
+        """Return whether what has ended makes a row."""
+        return any(all(map(self._is_done, parts_of([each]))) for each in self._choice.ordered)
+
+    def _is_wanted(self, entry: Entry) -> bool:
+        return is_within(self._study, entry) and can_load(self._study.serve, needs_of(entry.model))
+
+
+def refit_one(study: Study, problem: Problem, candidates: Sequence[Candidate], executor: Executor) -> Refitted:
+    """Return the first candidate that can be fitted as its trial was, on the queries of its first fold, and failures.
+
+    Raises StudyError if none can.
+    """
+    unfit: list[Failure] = []
+    for candidate in candidates:
+        job = executor.submit(_entry_as_tried, study, problem, candidate)
+        if (error := job.exception()) is None:
+            return Refitted([job.result()], unfit)
+        unfit.append(_failure(problem, candidate, error))
+    raise StudyError(f"no candidate could be refitted: {'; '.join(failure.error for failure in unfit)}")
+
+
+def _entry_as_tried(study: Study, problem: Problem, candidate: Candidate) -> Entry:
+    plan = Final(on_everything=not isinstance(problem.plan, tuple))
+    return entry_of(study, problem, candidate, evaluate(plan, task_of(study, problem, candidate, study.seed)))
+
+
+def _failure(problem: Problem, candidate: Candidate, error: BaseException) -> Failure:
+    return Failure(problem.name, None, candidate.solver, f"{type(error).__name__}: {error}")
+
+
+def _entries(
+    study: Study,
+    problem: Problem,
+    chosen: Sequence[Candidate],
+    used: Mapping[Candidate, Candidate],
+    models: Mapping[Candidate, Delivered],
+) -> tuple[list[Entry], list[LeftOut]]:
+    """Return the entries of the candidates whose refit succeeded, with test scores, and what failed."""
+    left_out: list[LeftOut] = []
+
+    def made(candidate: Candidate) -> Entry | None:
+        refitted = build_model(candidate, models, problem)
+        return None if refitted is None else entry_of(study, problem, used.get(candidate, candidate), refitted)
+
+    entries = [or_left_out(f"the model of {c.solver}", partial(made, c), None, into=left_out) for c in chosen]
+    return [entry for entry in entries if entry is not None], left_out
