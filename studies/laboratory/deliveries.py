@@ -83,7 +83,7 @@ def delivered(result: Simulated, policy: Policy = POLICY) -> Delivered:
     space, study, trials = result.task.space, result.study, {number_of(trial): trial for trial in result.trials()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankTuneWarning)  # where all trials score the same, any is chosen
-        candidates = best_candidates(result, space, believed=True, policy=policy)
+        candidates = best_candidates(result, space, policy=policy)
     chosen, default = best_by_solver(candidates)[0], best_default(result, space, study.limits)
     solvers = {number: str(trial.params[SOLVER]) for number, trial in trials.items()}
     generator = np.random.default_rng([study.seed, 6])

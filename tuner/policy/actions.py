@@ -16,11 +16,10 @@ from ranktune.tuner.policy.turns import Account
 
 @dataclass(frozen=True)
 class Untried:
-    """A configuration that has not begun, and the expected seconds of its trial, 0 where nothing is known."""
+    """A configuration that has not begun."""
 
     solver: str
     params: Mapping[str, Value]
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,11 @@ class Known:
     share : float
         The most trials of a search.
     first : sequence of Untried
-        The first configurations, with others that a first look found promising, in their order.
+        The first configurations, in their order.
     unfinished : sequence of Growing
         Boosted models that their limits ended.
     best : float
         What the best trial scored.
-    leader : Untried or None
-        The leader of the first look.
     begun : mapping of str to int
         How many trials of a solver have begun.
     finished : frozenset of str
@@ -60,8 +57,6 @@ class Known:
         Whether boosting that is cut at its limit counts with the rounds that it has.
     fit_seconds : float
         The seconds of a boosted fit until it stops: a rough estimate, then the mean of those that have stopped.
-    has_looked : bool
-        Whether a first look was taken.
     in_vain, most_in_vain : int, float
         The last trials in a row of which none was ahead of the best of its solver, and how many end the search.
     behind : mapping of str to float
@@ -75,13 +70,11 @@ class Known:
     first: Sequence[Untried] = ()
     unfinished: Sequence[Growing] = ()
     best: float = -math.inf
-    leader: Untried | None = None
     begun: Mapping[str, int] = field(default_factory=dict)
     finished: frozenset[str] = frozenset()
     boosting: frozenset[str] = frozenset()
     is_cut: bool = False
     fit_seconds: float = 0.0
-    has_looked: bool = False
     in_vain: int = 0
     most_in_vain: float = math.inf
     behind: Mapping[str, float] = field(default_factory=dict)

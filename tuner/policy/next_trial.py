@@ -90,8 +90,6 @@ def _expected(known: Known, untried: Untried) -> float:
 
     Once a model has grown, another begins only where a good part of its fit has room.
     """
-    if known.has_looked:
-        return untried.seconds
     has_grown = can_be_cut(known, untried.solver) and bool(known.boosting & known.finished)
     took = max((account.usual.get(untried.solver, 0.0) for account in known.accounts.values()), default=0.0)
     return known.fit_seconds if has_grown else took
@@ -106,9 +104,5 @@ def with_reserve(known: Known, took: Mapping[str, Took]) -> dict[str, Took]:
     """Return what took the solvers for whose end time is reserved, of what each solver's best trial took.
 
     Those of solvers that are significantly worse are only reported: they are rescored and refitted if there is time.
-    The leader of the first look has a share before its first trial.
     """
-    kept = {solver: Took(0.0, 0.0) if solver in known.worse else each for solver, each in took.items()}
-    if known.leader is None or known.leader.solver in known.finished:
-        return kept
-    return {known.leader.solver: Took(known.leader.seconds, known.leader.seconds)} | kept
+    return {solver: Took(0.0, 0.0) if solver in known.worse else each for solver, each in took.items()}

@@ -92,8 +92,6 @@ class Searching:
     usual : float
         What a longer trial of a solver still counts after a shorter one, as the time that the next may take. Set by
         hand.
-    expensive : float
-        Share of the time from which a trial has all threads, after a first look. Set by hand.
     bulk : float
         Power of a model's bytes that stands for the seconds to fit it where no time is given: trees of twice the bytes
         take less than twice. Set by hand.
@@ -114,63 +112,10 @@ class Searching:
     min_trials: int = 20
     cut: float = 0.3
     usual: float = 0.9
-    expensive: float = 0.05
     bulk: float = 2.0 / 3.0
     few_fits: float = 2.0
     before_boosting: int = 2
     failures: int = 20
-
-
-@dataclass(frozen=True)
-class Looking:
-    """When a first look is taken, how it goes on and what follows from it (`ranktune.tuner.policy.looks`).
-
-    Attributes
-    ----------
-    too_long : float
-        Multiple of the time from which a boosted fit is so long that samples are compared first. Decided on sixteen
-        generated tasks, and confirmed on others and on large data.
-    share : float
-        Share of the time that the look may take. Set by hand.
-    first, first_most : float
-        Share of the time of the look that the first sample should take, and of the queries that it may be. Set by hand.
-    a_cell : float
-        Rough seconds to fit one feature of one document by the rounds of boosting that a sample gets. Set by hand.
-    min_sample, min_vali : int
-        The smallest sample of training queries, and of validation queries where there are as many. Set by hand.
-    rounds, patience : int
-        Rounds of boosting on a sample, and those without improvement after which it ends. Set by hand.
-    longest : float
-        Multiple of the time of the look that one fit may take, which would not be comparable if it were cut. Set by
-        hand.
-    kept : float
-        Share of the configurations that go on at most after two samples. Set by hand.
-    fewest : int
-        Configurations that go on at least; a single one has nothing to be compared with.
-    growth_of_cost : float
-        Factor of the time of a fit to a sample of twice the size; validation costs the same. Set by hand.
-    cheap : float
-        A configuration is cheap if its trial takes at most this share of the longest. Set by hand.
-    one_part : float
-        Share of the time that a trial by all folds may take; where it is more, trials are scored by the first fold
-        alone. Set by hand.
-    """
-
-    too_long: float = 4.0
-    share: float = 0.1
-    first: float = 1.0 / 30.0
-    first_most: float = 0.25
-    a_cell: float = 5e-7
-    min_sample: int = 30
-    min_vali: int = 300
-    rounds: int = 100
-    patience: int = 15
-    longest: float = 2.0
-    kept: float = 0.5
-    fewest: int = 2
-    growth_of_cost: float = 1.6
-    cheap: float = 0.05
-    one_part: float = 0.1
 
 
 @dataclass(frozen=True)
@@ -350,7 +295,7 @@ class Policy:
     few_queries : int
         Queries below which queries are few: trees are then refitted as bags of seeds, and blends stay with what
         averages most unless another is plainly better. Set by hand.
-    scoring, race, search, look, time, choice, blend, one_pass
+    scoring, race, search, time, choice, blend, one_pass
         The thresholds of each decision.
     """
 
@@ -359,7 +304,6 @@ class Policy:
     scoring: Scoring = Scoring()
     race: Race = Race()
     search: Searching = Searching()
-    look: Looking = Looking()
     time: Time = Time()
     choice: Choosing = Choosing()
     blend: Blending = Blending()

@@ -27,7 +27,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.metrics.means import effective_count, linearised
 from ranktune.tuner.policy.actions import Known
-from ranktune.tuner.policy.policy import POLICY, Policy, Race
+from ranktune.tuner.policy.policy import POLICY, Race
 
 
 def is_significantly_worse(
@@ -168,12 +168,7 @@ def time_limit(known: Known, solver: str, left: float, jobs: int) -> float:
     The first configurations of boosting that have not finished get their shares, as far as there is time for a whole
     fit of each: another kind of trees gains more than the last rounds of one.
     """
-    if known.has_looked or left == math.inf or solver not in known.boosting:
+    if left == math.inf or solver not in known.boosting:
         return left
     fits = int(min(left * jobs / known.fit_seconds, 1 + known.to_grow)) if known.fit_seconds > 0.0 else 1
     return min(left, left * jobs / max(fits, 1))
-
-
-def is_expensive(seconds: float, total: float, policy: Policy = POLICY) -> bool:
-    """Return whether a trial takes so much of all the time that it is raced on a sample, with all threads."""
-    return seconds >= policy.search.expensive * total

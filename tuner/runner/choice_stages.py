@@ -12,7 +12,7 @@ from optuna.trial import TrialState
 from ranktune.solvers.core.errors import StudyError, listed
 from ranktune.tuner.retuning.portfolio import save_fitted, save_portfolio
 from ranktune.tuner.runner.refitting import Refits, Refitted, refit_one
-from ranktune.tuner.runner.search_stages import LOOK, SEARCH, answered, keep_answered, search_of
+from ranktune.tuner.runner.search_stages import SCORING, SEARCH, answered, keep_answered, search_of
 from ranktune.tuner.runner.stage import Instead, Stage, State
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver
@@ -40,18 +40,18 @@ def folder_of(state: State) -> Path:
 
 def _candidates(state: State) -> list[Candidate]:
     space, limits, policy = state.study.union_space(), state.study.limits, state.problem.policy
-    return best_candidates(state.record, space, limits, believed=state[LOOK].looked is None, policy=policy)
+    return best_candidates(state.record, space, limits, policy=policy)
 
 
-CANDIDATES = Stage("candidates", _candidates, (LOOK, SEARCH), nothing)
+CANDIDATES = Stage("candidates", _candidates, (SCORING, SEARCH), nothing)
 
 
 def _is_rescored(state: State) -> bool:
-    return bool(state[LOOK].problem.fresh) and state.deadline.left < float("inf")
+    return bool(state[SCORING].fresh) and state.deadline.left < float("inf")
 
 
 def _rescored(state: State) -> list[Candidate]:
-    problem, file = state[LOOK].problem, folder_of(state) / RESCORED
+    problem, file = state[SCORING], folder_of(state) / RESCORED
     known = read_rescored(file, state[CANDIDATES], problem)
     if known is None:
         # After an answer the scores are those that it was given by, which took no time that is left now.
@@ -64,7 +64,7 @@ def _rescored(state: State) -> list[Candidate]:
 RESCORE = Stage(
     "rescoring",
     _rescored,
-    (LOOK, SEARCH, CANDIDATES),
+    (SCORING, SEARCH, CANDIDATES),
     lambda state: "scoring the best candidates again, on fresh folds" if _is_rescored(state) else "",
     instead=Instead(
         "scoring on fresh folds", lambda state: state[CANDIDATES], "Trials are compared as they were scored."
@@ -79,7 +79,7 @@ def _are_blended(state: State) -> bool:
 def _blended(state: State) -> Choice:
     if not _are_blended(state):
         return _unblended(state)
-    return state.session.executor.call(blended_candidates, state.study, state[LOOK].problem, state[RESCORE])
+    return state.session.executor.call(blended_candidates, state.study, state[SCORING], state[RESCORE])
 
 
 def _unblended(state: State) -> Choice:
@@ -91,7 +91,7 @@ def _unblended(state: State) -> Choice:
 BLEND = Stage(
     "blending",
     _blended,
-    (LOOK, RESCORE),
+    (SCORING, RESCORE),
     lambda state: "blending them" if _are_blended(state) else None,
     instead=Instead("blending", _unblended, "A single model is chosen."),
 )
@@ -106,7 +106,7 @@ FIRST = Stage("best default", _first, (SEARCH,), nothing, instead=Instead("which
 
 
 def _refitted(state: State) -> Refitted:
-    found = Refits(state.study, state[LOOK].problem, state[BLEND], state.session.executor, state.deadline).choose()
+    found = Refits(state.study, state[SCORING], state[BLEND], state.session.executor, state.deadline).choose()
     state.left_out.extend(found.left_out)
     return found
 
@@ -114,13 +114,13 @@ def _refitted(state: State) -> Refitted:
 def _as_tried(state: State) -> Refitted:
     ordered = sorted(state[BLEND].candidates, key=lambda candidate: candidate.merit, reverse=True)
     plain = [candidate for candidate in ordered if not candidate.members]
-    return refit_one(state.study, state[LOOK].problem, plain, state.session.executor)
+    return refit_one(state.study, state[SCORING], plain, state.session.executor)
 
 
 REFIT = Stage(
     "refitting",
     _refitted,
-    (LOOK, BLEND),
+    (SCORING, BLEND),
     lambda state: "refitting the chosen model",
     instead=Instead("refitting", _as_tried, "The model of the best trial that can be fitted is chosen."),
 )
@@ -131,7 +131,7 @@ def _served(state: State) -> Served:
     study, chosen, entries = state.study, state[BLEND].unrestricted, state[REFIT].entries
     if not study.serve:
         return Served(entries, chosen.solver)
-    end = state.session.executor.call(served, study, state[LOOK].problem, entries, chosen, state.deadline)
+    end = state.session.executor.call(served, study, state[SCORING], entries, chosen, state.deadline)
     state.left_out.extend(end.left_out)
     warn_if_unserved(study, end.entries)
     return end
@@ -144,7 +144,7 @@ def _unserved(state: State) -> Served:
 SERVE = Stage(
     "serving",
     _served,
-    (LOOK, BLEND, REFIT),
+    (SCORING, BLEND, REFIT),
     lambda state: f"fitting the choice to {listed(state.study.serve)}" if state.study.serve else None,
     instead=Instead(
         "the choice of a model that systems can load",
@@ -170,11 +170,11 @@ def _saved(state: State) -> Served:
             raise StudyError(f"no model can be saved: {left_out[0].error}")
         entries = refits.choose().entries
     save_portfolio(state[BLEND].ordered, saved[0], folder_of(state))
-    state.session.executor.call(save_fitted, state[LOOK].problem, folder_of(state))
+    state.session.executor.call(save_fitted, state[SCORING], folder_of(state))
     return end if saved[0] is end.entries[0] else unmeasured(saved, end.best)
 
 
-SAVE = Stage("saving", _saved, (LOOK, BLEND, REFIT, SERVE))
+SAVE = Stage("saving", _saved, (SCORING, BLEND, REFIT, SERVE))
 """The models of the choice, without which a study has no result."""
 
 
@@ -182,13 +182,13 @@ def _baseline(state: State) -> Scored | None:
     if state.study.baseline is None:
         return None
     rescored = state[SAVE].entries[0].candidate.rescored is not None
-    return state.session.executor.call(baseline_scores, state.study, state[LOOK].problem, rescored)
+    return state.session.executor.call(baseline_scores, state.study, state[SCORING], rescored)
 
 
 BASELINE = Stage(
     "baseline",
     _baseline,
-    (LOOK, SAVE),
+    (SCORING, SAVE),
     lambda state: "" if state.study.baseline else None,
     instead=Instead("the values of the baseline", nothing),
 )
@@ -209,7 +209,7 @@ def _estimate(state: State) -> Interval:
     trials = {number_of(trial): record.per_query(trial)[metric] for trial in complete}
     solvers = {number_of(trial): str(trial.params[SOLVER]) for trial in complete}
     nested = state[BLEND].nested if selected is state[BLEND].ordered[0] else None
-    problem, generator = state[LOOK].problem, np.random.default_rng([state.study.seed, 6])
+    problem, generator = state[SCORING], np.random.default_rng([state.study.seed, 6])
     shared = training_overlap(problem.plan if selected.rescored is None else problem.fresh)
     return estimate(selected, compared, trials, solvers, generator, nested, shared)
 
@@ -217,7 +217,7 @@ def _estimate(state: State) -> Interval:
 ESTIMATE = Stage(
     "estimate",
     _estimate,
-    (LOOK, BLEND, SAVE),
+    (SCORING, BLEND, SAVE),
     nothing,
     instead=Instead("the estimate", lambda state: Interval(math.nan, math.nan, math.nan)),
 )

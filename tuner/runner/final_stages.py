@@ -27,7 +27,7 @@ from ranktune.tuner.runner.choice_stages import (
     nothing,
 )
 from ranktune.tuner.runner.refitting import Refitted
-from ranktune.tuner.runner.search_stages import LOOK, SEARCH
+from ranktune.tuner.runner.search_stages import SCORING, SEARCH
 from ranktune.tuner.runner.stage import Instead, Stage, State
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.search.loop import CTRL_C
@@ -57,7 +57,7 @@ BEGIN = Stage(
 
 
 def _default(state: State) -> DefaultModel | None:
-    known, refits, problem = state[FIRST], state[REFIT].refits, state[LOOK].problem
+    known, refits, problem = state[FIRST], state[REFIT].refits, state[SCORING]
     chosen, models = state[SAVE].entries[0], dict[Candidate, Delivered]()
     if known is not None and refits is not None and problem.test is not None:
         models = refits.models() | refits.models([part for part in refits.parts if is_default(part, known)])
@@ -67,7 +67,7 @@ def _default(state: State) -> DefaultModel | None:
 DEFAULT = Stage(
     "default",
     _default,
-    (LOOK, FIRST, REFIT, SAVE, BEGIN),
+    (SCORING, FIRST, REFIT, SAVE, BEGIN),
     nothing,
     instead=Instead("the best default", nothing),
     beside=True,
@@ -76,13 +76,13 @@ DEFAULT = Stage(
 
 
 def _refer(state: State) -> None:
-    state.session.executor.call(write_reference, state[SAVE].entries[0].model, state[LOOK].problem, folder_of(state))
+    state.session.executor.call(write_reference, state[SAVE].entries[0].model, state[SCORING], folder_of(state))
 
 
 REFER = Stage(
     "reference",
     _refer,
-    (LOOK, SAVE, BEGIN),
+    (SCORING, SAVE, BEGIN),
     nothing,
     instead=Instead("what new data are compared with", nothing),
     beside=True,
@@ -94,7 +94,7 @@ def _seconds(state: State) -> float:
 
 
 def _explain(state: State) -> Explanations:
-    given = (state[SAVE].entries[0], state[LOOK].problem, state.study.metric, _seconds(state))
+    given = (state[SAVE].entries[0], state[SCORING], state.study.metric, _seconds(state))
     explanations, left_out = state.session.executor.call(explained, *given)
     state.left_out.extend(left_out)
     return explanations
@@ -103,7 +103,7 @@ def _explain(state: State) -> Explanations:
 EXPLAIN = Stage(
     "explaining",
     _explain,
-    (LOOK, SAVE, BEGIN),
+    (SCORING, SAVE, BEGIN),
     nothing,
     instead=Instead("the explanation of the chosen model", nothing),
     beside=True,
@@ -133,14 +133,14 @@ ROWS = Stage(
 
 
 def _prove(state: State) -> None:
-    problem, entries = state[LOOK].problem, state[ROWS].entries
+    problem, entries = state[SCORING], state[ROWS].entries
     state.session.executor.call(save_evidence, entries, problem, folder_of(state), state[BASELINE])
 
 
 PROVE = Stage(
     "evidence",
     _prove,
-    (LOOK, ROWS, BASELINE),
+    (SCORING, ROWS, BASELINE),
     nothing,
     instead=Instead("what each model scores by query", nothing),
     beside=True,
@@ -149,14 +149,14 @@ PROVE = Stage(
 
 def _spread(state: State) -> None:
     if (known := state[EXPLAIN]) is not None:
-        given = (known, state[ROWS].entries, state[LOOK].problem, folder_of(state), _seconds(state))
+        given = (known, state[ROWS].entries, state[SCORING], folder_of(state), _seconds(state))
         state.left_out.extend(state.session.executor.call(save_explanations, *given))
 
 
 SPREAD = Stage(
     "contributions",
     _spread,
-    (LOOK, EXPLAIN, ROWS),
+    (SCORING, EXPLAIN, ROWS),
     nothing,
     instead=Instead("the explanation of the models", nothing),
     beside=True,
@@ -189,7 +189,7 @@ def _concluded(state: State) -> Conclusion:
     elif state.given < float("inf") and left > state.problem.policy.time.unused * state.given:
         early.append(f"{left:.0f} of {state.given:.0f} seconds were not used: {state[SEARCH]}.")
     tried = {str(trial.params[SOLVER]) for trial in trials}
-    if untried := [solver for solver in study.solvers if solver not in tried and state[LOOK].looked is None]:
+    if untried := [solver for solver in study.solvers if solver not in tried]:
         early.append(f"Not tried with {len(trials)} trial{'s' * (len(trials) > 1)}: {', '.join(untried)}.")
     if left < float("inf") and state.problem.test is not None and state[FIRST] and state[DEFAULT] is None:
         early.append("What tuning gained was not measured: the best default could not be fitted in time.")
@@ -200,7 +200,7 @@ def _concluded(state: State) -> Conclusion:
 CONCLUDE = Stage(
     "conclusion",
     _concluded,
-    (LOOK, SEARCH, FIRST, REFIT, DEFAULT, ROWS),
+    (SCORING, SEARCH, FIRST, REFIT, DEFAULT, ROWS),
     nothing,
     instead=Instead("the list of failed trials", lambda state: Conclusion(len(state.record.trials()))),
 )
@@ -208,7 +208,7 @@ CONCLUDE = Stage(
 
 STAGES: tuple[Stage[Any], ...]
 STAGES = (
-    *(LOOK, SEARCH, CANDIDATES, FIRST, RESCORE, BLEND, REFIT, SERVE, SAVE, BASELINE, ESTIMATE, ANSWER),
+    *(SCORING, SEARCH, CANDIDATES, FIRST, RESCORE, BLEND, REFIT, SERVE, SAVE, BASELINE, ESTIMATE, ANSWER),
     *(BEGIN, DEFAULT, REFER, EXPLAIN, ROWS, PROVE, SPREAD, CONCLUDE),
 )
 """What a study does on each split."""

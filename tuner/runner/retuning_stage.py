@@ -23,7 +23,7 @@ from ranktune.tuner.retuning.portfolio import Configuration, Part
 from ranktune.tuner.retuning.versions import DECISION
 from ranktune.tuner.runner.choice_stages import BASELINE, BLEND, ESTIMATE, SAVE
 from ranktune.tuner.runner.refitting import Refits
-from ranktune.tuner.runner.search_stages import LOOK
+from ranktune.tuner.runner.search_stages import SCORING
 from ranktune.tuner.runner.stage import Stage, State
 from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.selection.candidates import Candidate, task_of
@@ -41,7 +41,7 @@ REFITTED = "refit.json"
 
 
 def _decided(state: State) -> Verdict:
-    earlier, session, problem = load_earlier(state.session.folder.path), state.session, state[LOOK].problem
+    earlier, session, problem = load_earlier(state.session.folder.path), state.session, state[SCORING]
     incumbent, chosen = state[BASELINE], state[SAVE].entries[0]
     assert earlier is not None and incumbent is not None, "retune wrote it, and declared the baseline"
     former = _former(state, earlier.delivered)
@@ -70,7 +70,7 @@ def _continued(
     state: State, earlier: Earlier, former: Candidate, contenders: Mapping[str, tuple[Entry, Interval | None]]
 ) -> Entry | None:
     """Return the incumbent that has learned on, None where validation does not prefer that."""
-    study, problem, executor = state.study, state[LOOK].problem, state.session.executor
+    study, problem, executor = state.study, state[SCORING], state.session.executor
     model = earlier.incumbent.path(state.session.folder.path.parent)
     found = continued(study, problem, former, model, executor, state.deadline)
     if found is None:
@@ -144,7 +144,7 @@ def _values(state: State, former: Candidate) -> Floats:
     """Return what the configuration scored by validation, (n_vali,), empty where that is not known."""
     if not former.members:
         return former.vali
-    return state.session.executor.call(blended_values, state.study, state[LOOK].problem, former)
+    return state.session.executor.call(blended_values, state.study, state[SCORING], former)
 
 
 def blended_values(study: Study, problem: Problem, former: Candidate) -> Floats:
@@ -164,6 +164,6 @@ def blended_values(study: Study, problem: Problem, former: Candidate) -> Floats:
 DECIDE = Stage(
     "decision",
     _decided,
-    (LOOK, BLEND, SAVE, BASELINE, ESTIMATE),
+    (SCORING, BLEND, SAVE, BASELINE, ESTIMATE),
     lambda state: "comparing with the model of the earlier study",
 )

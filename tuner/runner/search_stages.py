@@ -10,21 +10,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.policy.standings import Look
 from ranktune.tuner.retuning.earlier import load_earlier
 from ranktune.tuner.runner.repair import repair
 from ranktune.tuner.runner.stage import Stage, State
-from ranktune.tuner.search.look import look, worth_a_look
 from ranktune.tuner.search.loop import CTRL_C, TrialLoop
 from ranktune.tuner.search.searches import SearchOptions
-from ranktune.tuner.selection.typed import typed
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.splits.sealing import check_sealed, write_sealed
 from ranktune.tuner.storage.record import DamagedArrays, Record, number_of
@@ -36,9 +32,9 @@ from ranktune.tuner.study.tasks import Tasks
 
 T = TypeVar("T")
 
-LOOKED, SCORED, ANSWERED = "look.json", "scored.json", "answered.json"
-"""Files beside the record of a split: the first look at the solvers, whether trials are scored once, and how far the
-search was that the study has an answer from, until it is finished."""
+SCORED, ANSWERED = "scored.json", "answered.json"
+"""Files beside the record of a split: whether trials are scored once, and how far the search was that the study has an
+answer from, until it is finished."""
 
 
 def scored_once(path: Path, problem: Problem, study: Study, seconds: float, *, begun: bool) -> bool:
@@ -55,17 +51,6 @@ def scored_once(path: Path, problem: Problem, study: Study, seconds: float, *, b
     once = problem.durations.is_scored_once(seconds, given=problem.has_given_queries)
     _keep(path / SCORED, "once" if once else "folds")
     return once
-
-
-def first_look(path: Path, take: Callable[[], Look | None], *, begun: bool) -> Look | None:
-    """Return the first look at the solvers, None without one: that of an earlier run, else what take returns."""
-    known = _kept(path / LOOKED, lambda text: typed(Look, json.loads(text)), begun=begun)
-    if known is not None or begun:
-        return known
-    look = take()
-    if look is not None:
-        _keep(path / LOOKED, json.dumps(asdict(look)))
-    return look
 
 
 def _kept(path: Path, parse: Callable[[str], T], *, begun: bool) -> T | None:
@@ -92,43 +77,23 @@ def _keep(path: Path, text: str) -> None:
         write_sealed(path, text)
 
 
-@dataclass(frozen=True, eq=False)
-class Scoring:
-    """The problem as its trials are scored, and the first look at the solvers, None where none was taken."""
-
-    problem: Problem
-    looked: Look | None
-
-
-def _decide(state: State) -> Scoring:
-    """Decide where trials are scored, and take a first look where full trials are too long to compare the solvers."""
-    study, problem, session = state.study, state.problem, state.session
-    folder, seconds = session.folder.split(problem.name), state.deadline.left
-    begun = bool(state.record.trials())
-    if scored_once(folder, problem, study, seconds * session.executor.jobs, begun=begun):
-        problem = problem.by_one_part()
-
-    def take() -> Look | None:
-        if study.full or study.strict or study.after or not worth_a_look(problem, study.solvers, state.deadline.left):
-            return None
-        session.stage("look", "a first look at every solver, on samples of the queries")
-        tasks = Tasks(study, problem.folder)
-        return look(problem, study.union_space(), tasks, session.executor, state.deadline.left)
-
-    looked = first_look(folder, take, begun=begun)
-    if looked is not None and looked.parts == 1:
+def _decide(state: State) -> Problem:
+    """Return the problem as its trials are scored."""
+    problem, folder = state.problem, state.session.folder.split(state.problem.name)
+    seconds, begun = state.deadline.left * state.session.executor.jobs, bool(state.record.trials())
+    if scored_once(folder, problem, state.study, seconds, begun=begun):
         problem = problem.by_one_part()
     state.record.weights = problem.validation_weights
-    return Scoring(problem, looked)
+    return problem
 
 
-LOOK = Stage("look", _decide, text=lambda state: None)
+SCORING = Stage("scoring", _decide, text=lambda state: None)
 
 
 def _search(state: State) -> str:
     """Run the missing trials, and return why no more were run."""
     study, session, record = state.study, state.session, state.record
-    problem, tasks = state[LOOK].problem, Tasks(state.study, state.problem.folder)
+    problem, tasks = state[SCORING], Tasks(state.study, state.problem.folder)
     label = f"{problem.name}: " if problem.name else ""
     if lost := lost_trials(session.folder.path, problem.name, map(number_of, record.trials())):
         session.stage("repairing", label + lost)
@@ -144,7 +109,6 @@ def _search(state: State) -> str:
         state.deadline,
         problem.durations.reserve,
         options=SearchOptions(
-            looked=state[LOOK].looked,
             one_part=problem.given_split,
             fit_seconds=problem.durations.a_fit * problem.durations.parts,
             earlier=load_earlier(session.folder.path) if study.after else None,
@@ -186,5 +150,5 @@ def answered(folder: Path, record: Record, study: Study) -> str:
     return str(known["ended"]) if known == search_of(record, study, known["ended"]) else ""
 
 
-SEARCH = Stage("search", _search, (LOOK,))
+SEARCH = Stage("search", _search, (SCORING,))
 """Its trials are in the record, which a later run goes on with."""

@@ -195,7 +195,7 @@ class TrialLoop:
         done = {number_of(trial) for trial in trials}
         self._missing = [number for number in range(study.n_trials) if number not in done]
         self._reports = Reports(study, split, progress, events, budget, len(done))
-        self._requests = Requests(study, space, task_of, options.looked, self._dispatcher, budget)
+        self._requests = Requests(study, space, task_of, self._dispatcher, budget)
         self._failed_in_a_row = 0
         self._waiting: Running | None = None
         self.ended = ALL_RUN

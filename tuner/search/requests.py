@@ -24,11 +24,9 @@ from ranktune.tuner.policy.racing import (
     Estimate,
     can_be_cut,
     estimate_in_full,
-    is_expensive,
     time_limit,
 )
 from ranktune.tuner.policy.reserve import Took
-from ranktune.tuner.policy.standings import Look
 from ranktune.tuner.samplers.first import is_alike
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
 from ranktune.tuner.search.dispatcher import Dispatcher, Running
@@ -169,11 +167,10 @@ class Requests:
         study: Study,
         space: UnionSpace,
         task_of: Callable[[str, Mapping[str, Value]], Task],
-        looked: Look | None,
         dispatcher: Dispatcher,
         budget: Budget,
     ) -> None:
-        self._study, self._space, self._task_of, self._looked = study, space, task_of, looked
+        self._study, self._space, self._task_of = study, space, task_of
         self._scheduler, self._dispatcher, self.budget = budget.scheduler, dispatcher, budget
 
     def resumed(self, number: int, params: Mapping[str, Value], left: float) -> Running:
@@ -212,9 +209,6 @@ class Requests:
         if solver_class(solver).path_expensive and not (earlier == 1 if repeated is None else repeated.path):
             # The defaults are evaluated as they are, the level to beat; after one path, single values are tried.
             task = without_path(task)
-        seconds = 0.0 if self._looked is None else self._looked.cost(solver)
-        if self._dispatcher.in_processes and is_expensive(seconds, self.budget.total, self.budget.policy):
-            task = replace(task, threads=self.budget.jobs)
         return Running(number, params, task)
 
 

@@ -16,7 +16,6 @@ from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.policy.actions import Growing, Known, Untried
 from ranktune.tuner.policy.policy import POLICY, Policy
-from ranktune.tuner.policy.standings import Look
 from ranktune.tuner.policy.turns import Account, most_in_vain
 from ranktune.tuner.samplers.first import alike, first_configurations, grows
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, clipped
@@ -33,8 +32,6 @@ class SearchOptions:
 
     Attributes
     ----------
-    looked : Look, optional
-        The first look: the solvers that may win, what to try first of each, and what a trial will cost.
     one_part : bool
         Whether trials are scored on one part, where boosting that is cut at a limit counts with the rounds that it has.
     fit_seconds : float
@@ -47,7 +44,6 @@ class SearchOptions:
         Whether the search ends after trials in vain.
     """
 
-    looked: Look | None = None
     one_part: bool = False
     fit_seconds: float = 0.0
     earlier: Earlier | None = None
@@ -67,29 +63,21 @@ class FirstTrials:
     Attributes
     ----------
     space : UnionSpace
-        What is searched: without the solvers that the look has shown to be hopeless.
+        What is searched.
     known : Known
         What is known now, but for the searches.
     """
 
     def __init__(self, space: UnionSpace, options: SearchOptions, policy: Policy = POLICY) -> None:
-        first, looked = first_configurations(space, options.trials), options.looked
+        first = first_configurations(space, options.trials)
         boosting = frozenset(solver for params in first if grows(solver := str(params[SOLVER])))
-        if looked is not None:
-            promising = [params for params in first if params[SOLVER] not in looked.hopeless]
-            space = space.restricted({SOLVER: [str(params[SOLVER]) for params in promising]})
-            seen = {standing.solver for standing in looked.standings}
-            others = [params for params in promising if params[SOLVER] not in seen]
-            first = [*looked.first(policy), *others, *looked.then(policy)]
-        self.space, self._policy, self._looked, self._first = space, policy, looked, first
+        self.space, self._first = space, first
         self._whole_fits: list[float] = []
         self.known = Known(
-            first=[self._untried(params) for params in first],
-            leader=self._untried(looked.standings[0].params) if looked is not None and looked.standings else None,
+            first=[Untried(str(params[SOLVER]), params) for params in first],
             boosting=boosting,
             is_cut=options.one_part,
             fit_seconds=options.fit_seconds,
-            has_looked=looked is not None,
             most_in_vain=most_in_vain(options.fit_seconds if boosting else 0.0, policy)
             if options.ends_by_gain
             else math.inf,
@@ -127,10 +115,6 @@ class FirstTrials:
             known = replace(known, fit_seconds=sum(self._whole_fits) / len(self._whole_fits))
         finished = known.finished | {solver}
         self.known = replace(known, unfinished=unfinished, finished=finished)
-
-    def _untried(self, params: Mapping[str, Value]) -> Untried:
-        solver = str(params[SOLVER])
-        return Untried(solver, params, 0.0 if self._looked is None else self._looked.cost(solver))
 
 
 class _CompactStorage(InMemoryStorage):

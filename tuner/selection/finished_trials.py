@@ -49,14 +49,12 @@ def best_candidates(
     record: Trials,
     space: UnionSpace,
     limits: Mapping[str, float] | None = None,
-    *,
-    believed: bool = False,
     policy: Policy = POLICY,
 ) -> list[Candidate]:
     """Return the few best trials of each solver that keep the limits, best first; ties go to the earlier trial.
 
-    With `believed` the first configuration of a solver comes first, unless others are ahead of it by so many standard
-    errors (`ranktune.tuner.policy.trials`), and of the others those that a study tries first.
+    The first configuration of a solver comes first, unless others are ahead of it by so many standard errors
+    (`ranktune.tuner.policy.trials`), and of the others those that a study tries first.
 
     Raises StudyError, with the shared cause, where no trial succeeded (AllFailed where there were some), or none keeps
     the limits.
@@ -85,8 +83,8 @@ def best_candidates(
         whole, seconds = _whole(succeeded)
         ranked = sorted(whole, key=lambda trial: (-(trial.value or 0.0), number_of(trial)))
         begun = _begun(whole, first)
-        eligible = (_believed(ranked, begun, record, policy) if believed else ranked)[: policy.choice.per_solver]
-        if believed and _is_linear(solver):
+        eligible = _believed(ranked, begun, record, policy)[: policy.choice.per_solver]
+        if _is_linear(solver):
             eligible += [trial for trial in _close(ranked, record, policy) if trial not in eligible]
         for place, trial in enumerate(eligible):
             assert trial.value is not None

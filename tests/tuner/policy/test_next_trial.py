@@ -16,13 +16,13 @@ from ranktune.tuner.policy.next_trial import (
     with_reserve,
 )
 from ranktune.tuner.policy.policy import POLICY
-from ranktune.tuner.policy.racing import is_expensive, time_limit
+from ranktune.tuner.policy.racing import time_limit
 from ranktune.tuner.policy.reserve import Took
 from ranktune.tuner.policy.turns import Account, behind_best
 
 RANDOM = np.random.default_rng(0).random(50)
-LINEAR, TREES = Untried("RankSVM", {"C": 1.0}, 2.0), Untried("GBDTRanker", {"leaves": 8}, 40.0)
-OTHER, FURTHER = Untried("RankSVM", {"C": 2.0}, 2.0), Untried("GBDTRanker", {"leaves": 4}, 30.0)
+LINEAR, TREES = Untried("RankSVM", {"C": 1.0}), Untried("GBDTRanker", {"leaves": 8})
+OTHER, FURTHER = Untried("RankSVM", {"C": 2.0}), Untried("GBDTRanker", {"leaves": 4})
 FIRST, SECOND = Growing({"leaves": 16}, 0.4, first=True), Growing({"leaves": 32}, 0.5, first=False)
 EVERYTHING = Known(
     {"RankSVM": Account(), "GBDTRanker": Account()},
@@ -30,7 +30,6 @@ EVERYTHING = Known(
     unfinished=[FIRST, SECOND],
     best=0.5,
     boosting=frozenset({"GBDTRanker", "LambdaMART"}),
-    has_looked=True,
 )
 
 
@@ -82,8 +81,8 @@ def test_no_action_needs_more_than_the_time_left(left: float, is_cut: bool) -> N
     usual = {"RankSVM": Account(usual={"RankSVM": 3.0}), "GBDTRanker": Account(usual={"GBDTRanker": 50.0})}
     known = replace(EVERYTHING, accounts=usual, is_cut=is_cut)
     share = POLICY.search.cut if is_cut else 1.0
-    needed = {id(one.params): one.seconds for one in (LINEAR, OTHER)}
-    needed |= {id(one.params): one.seconds * share for one in (TREES, FURTHER)}
+    needed = {id(one.params): 3.0 for one in (LINEAR, OTHER)}
+    needed |= {id(one.params): 50.0 * share for one in (TREES, FURTHER)}
     needed |= {id(FIRST.params): 0.0, id(SECOND.params): 0.0}
     searches = {"RankSVM": 3.0, "GBDTRanker": 50.0 * share}
     done = list(actions(known, left))
@@ -110,7 +109,6 @@ def test_a_search_that_has_no_time_says_so() -> None:
     slow = Known({"": Account(usual={"LambdaMART": 9.0, "RankSVM": 8.0})})
     assert next_action(slow, 8.0) == Suggest("")
     assert next_action(slow, 7.9) == next_action(slow, 0.0) == next_action(EVERYTHING, 0.0) == Finish(NO_TIME)
-    assert next_action(Known(first=[TREES], has_looked=True), 39.0) == Finish(NO_TIME)
 
 
 @pytest.mark.parametrize(("behind", "share"), [(0.0, 1.0), (0.5, 0.4462), (3.5, POLICY.search.least_share)])
@@ -125,7 +123,7 @@ def test_the_time_of_a_search_is_the_odds_that_its_solver_is_the_best(behind: fl
 
 
 def test_once_a_model_has_grown_another_begins_only_where_a_good_part_of_it_has_room() -> None:
-    known = replace(EVERYTHING, first=[TREES], unfinished=[], has_looked=False, is_cut=True, fit_seconds=100.0)
+    known = replace(EVERYTHING, first=[TREES], unfinished=[], is_cut=True, fit_seconds=100.0)
     least = POLICY.search.cut * 100.0
     assert next_action(known, 1.0) == Fit(TREES.params)  # the first is begun in any case
     grown = replace(known, finished=frozenset({"LambdaMART"}))
@@ -145,7 +143,6 @@ def test_the_first_that_grow_share_the_time_as_far_as_it_is_enough_for_whole_fit
         assert time_limit(growing, "GBDTRanker", 60.0, 1) == pytest.approx(share)
         assert time_limit(growing, "GBDTRanker", 60.0, 5) == 60.0  # each has a worker of its own
         assert time_limit(growing, "GBDTRanker", math.inf, 1) == math.inf
-        assert time_limit(replace(growing, has_looked=True), "GBDTRanker", 60.0, 1) == 60.0
 
 
 def test_on_folds_nothing_is_cut_before_the_time_is_over() -> None:
@@ -154,22 +151,10 @@ def test_on_folds_nothing_is_cut_before_the_time_is_over() -> None:
     assert time_limit(known, "GBDTRanker", 60.0, 1) == 60.0
 
 
-def test_a_trial_is_expensive_by_its_share_of_the_time() -> None:
-    assert not is_expensive(0.99 * POLICY.search.expensive * 60.0, 60.0)
-    assert is_expensive(POLICY.search.expensive * 60.0, 60.0)
-    assert not is_expensive(1e9, math.inf)
-
-
-def test_time_is_reserved_for_the_leader_of_a_look_and_not_for_those_that_are_worse() -> None:
+def test_no_time_is_reserved_for_solvers_that_are_worse() -> None:
     took = {"RankSVM": Took(2.0, 1.0), "RidgeRanker": Took(1.0, 1.0)}
-    known = Known(worse=frozenset({"RidgeRanker"}), leader=TREES)
-    assert list(with_reserve(known, took).items()) == [
-        ("GBDTRanker", Took(40.0, 40.0)),
-        ("RankSVM", Took(2.0, 1.0)),
-        ("RidgeRanker", Took(0.0, 0.0)),
-    ]
     reserved = {"RankSVM": Took(2.0, 1.0), "RidgeRanker": Took(0.0, 0.0)}
-    assert with_reserve(replace(known, finished=frozenset({"GBDTRanker"})), took) == reserved
+    assert with_reserve(Known(worse=frozenset({"RidgeRanker"})), took) == reserved
     assert with_reserve(Known(), took) == took
 
 
@@ -186,7 +171,7 @@ def test_a_solver_that_is_significantly_worse_has_no_further_first_configuration
 
 @pytest.mark.parametrize(("left", "place"), [(199.0, 2), (201.0, 4)])
 def test_boosting_comes_early_where_the_time_has_room_for_few_fits(left: float, place: int) -> None:
-    cheap = [Untried(name, {}, 0.1) for name in ("BestFeature", "RidgeRanker", "LogisticRanker", "RankSVM")]
+    cheap = [Untried(name, {}) for name in ("BestFeature", "RidgeRanker", "LogisticRanker", "RankSVM")]
     known = Known(first=[*cheap, TREES], boosting=EVERYTHING.boosting, is_cut=True, fit_seconds=100.0)
     requested = []
     while known.first:
