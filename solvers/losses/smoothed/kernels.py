@@ -65,7 +65,9 @@ class Lists(NamedTuple):
 class Rule(NamedTuple):
     """The kind of weights, v of the first K ranks, the samples, the table of their noise, and the loss of pairs.
 
-    The loss and the sum of the weights are those of all pairs only where valued, which takes logarithms.
+    The loss and the sum of the weights are those of all pairs only where valued, which takes logarithms. swaps is the
+    kind if it is PRECISION, FIRST or STOPS: where an argument is None, numba leaves out the branch and compiles nothing
+    that it calls.
     """
 
     kind: int
@@ -75,6 +77,7 @@ class Rule(NamedTuple):
     valued: bool = False
     phi: int = LOGISTIC
     margin: float = 1.0
+    swaps: int | None = None
 
 
 class Sums(NamedTuple):
@@ -89,11 +92,8 @@ class Sums(NamedTuple):
 
     by_level   (slots, levels) with documents of a level, as if those were behind the first ranks in each sample
     together   (slots, slots) what is to be added for two documents that have slots, the higher one first
-    value      (levels,) the gain of each level
 
-    behind, room  are scratch
-
-    It is for the longest list, so that only parts of it are in use.
+    room is scratch. It is for the longest list, so that only parts of it are in use.
     """
 
     orders: Ints
@@ -103,8 +103,6 @@ class Sums(NamedTuple):
     counts: Matrix
     by_level: Matrix
     together: Matrix
-    value: Floats
-    behind: Matrix
     room: Matrix
 
 
@@ -136,14 +134,20 @@ def derivatives(
         longest = max(longest, lists.starts[q + 1] - lists.starts[q])
         levels = max(levels, lists.levels[q])
     near = rule.kind == NEIGHBOURS
-    sums = _sums(rule, longest, levels)
-    late, room, numbers = np.empty(longest), np.empty((2, longest)), np.empty((3, longest), dtype=np.int64)
+    k, samples = len(rule.v), rule.samples
+    most = 0 if near else min(longest, k * samples)
+    summed = 0 if rule.kind == SUM else most
+    numbers = np.empty((3, longest), dtype=np.int64)
+    orders, ends = np.empty((samples, k + 1), dtype=np.int64), np.empty(2 * levels, dtype=np.int64)
+    counts, by_level, together = np.empty((samples + 1, most)), np.empty((summed, levels)), np.empty((summed, summed))
+    sums = Sums(orders, numbers[0], numbers[1], ends, counts, by_level, together, np.empty((7, longest)))
+    late = np.empty(longest)
     limit, total, weights = 1.0, 0.0, 0.0
     for q in range(first, last):
         a, b = lists.starts[q], lists.starts[q + 1]
         slope[a:b] = 0.0
         bend[a:b] = 0.0
-        n, factor = b - a, lists.share[q] / rule.samples
+        n, factor = b - a, lists.share[q] / samples
         if lists.levels[q] < 2 or factor == 0.0 or len(rule.v) == 0:
             continue
         s = scores[a:b]
@@ -156,19 +160,18 @@ def derivatives(
         known = Scores(s, late[:n], wide, rule.phi, rule.margin)
         k = min(len(rule.v) + near, n)
         hashed = stream(lists.keys[q], number)
-        limit = rankings(rule.noise, hashed, known.late, limit, room, numbers, k, sums.orders)
+        limit = rankings(rule.noise, hashed, known.late, limit, sums.room, numbers, k, orders)
         loss = weight = 0.0
         if near:
-            for order in sums.orders:
+            for order in orders:
                 more = _neighbours(rule, lists, known, a, order[:k], slope[a:b], bend[a:b])
                 loss += more[0]
                 weight += more[1]
         else:
-            x, codes = lists.gains[a:b], lists.codes[a:b]
-            _arrange(codes, lists.levels[q], k, sums)
-            _add_samples(rule, x, codes, lists.levels[q], k, sums)
-            often = lists.copies[a:b]
-            loss, weight = _pairs(rule, known, x, codes, often, lists.levels[q], sums, slope[a:b], bend[a:b])
+            x, codes, often, n_levels = lists.gains[a:b], lists.codes[a:b], lists.copies[a:b], lists.levels[q]
+            _arrange(codes, n_levels, k, sums)
+            _add_samples(rule, rule.swaps, x, codes, n_levels, k, sums)
+            loss, weight = _pairs(rule, rule.swaps, known, x, codes, often, n_levels, sums, slope[a:b], bend[a:b])
         for i in range(a, b):
             slope[i] *= factor
             bend[i] *= factor
@@ -208,19 +211,6 @@ def _neighbours(
 
 
 @compiled
-def _sums(rule: Rule, n: int, levels: int) -> Sums:
-    """Return room for lists of n documents and that many levels."""
-    k, samples = len(rule.v), rule.samples
-    most = 0 if rule.kind == NEIGHBOURS else min(n, k * samples)
-    summed = 0 if rule.kind == SUM else most
-    orders, slots = np.empty((samples, k + 1), dtype=np.int64), np.empty(n, dtype=np.int64)
-    documents, ends = np.empty(n, dtype=np.int64), np.empty(2 * levels, dtype=np.int64)
-    counts, by_level, together = np.empty((samples + 1, most)), np.empty((summed, levels)), np.empty((summed, summed))
-    behind, room = np.empty((min(k, summed), levels)), np.empty((7, n))
-    return Sums(orders, slots, documents, ends, counts, by_level, together, np.empty(levels), behind, room)
-
-
-@compiled
 def _arrange(codes: Codes, levels: int, k: int, sums: Sums) -> None:
     """Give slots to the documents of the first places of the rankings."""
     n, slots, ends = len(codes), sums.slots, sums.ends
@@ -244,10 +234,10 @@ def _arrange(codes: Codes, levels: int, k: int, sums: Sums) -> None:
 
 
 @compiled
-def _add_samples(rule: Rule, x: Floats, codes: Codes, levels: int, k: int, sums: Sums) -> None:
+def _add_samples(rule: Rule, swaps: int | None, x: Floats, codes: Codes, levels: int, k: int, sums: Sums) -> None:
     """Overwrite counts or by_level and together with what the rankings say."""
     count = len(x) - sums.ends[levels - 1]
-    if rule.kind == SUM:
+    if swaps is None:
         sums.counts[:, :count] = 0.0
         for sample in range(rule.samples):
             for r in range(k):
@@ -255,30 +245,31 @@ def _add_samples(rule: Rule, x: Floats, codes: Codes, levels: int, k: int, sums:
                 sums.counts[sample, slot] = rule.v[r]
                 sums.counts[rule.samples, slot] += rule.v[r]
         return
+    value, behind = np.empty(levels), np.empty((k, levels))
     for i in range(len(x)):
-        sums.value[codes[i]] = x[i]
+        value[codes[i]] = x[i]
     sums.by_level[:count, :levels] = 0.0
     sums.together[:count, :count] = 0.0
     before, until = np.empty(k + 1), np.empty(k + 1)
     for sample in range(rule.samples):
         order = sums.orders[sample, :k]
-        _prefixes(rule.kind, rule.v, x, order, before, until)
+        _prefixes(swaps, rule.v, x, order, before, until)
         for r in range(k):
             i = order[r]
             for level in range(levels):
                 weight = 0.0
                 if level != codes[i]:
-                    weight = _change(rule.kind, rule.v[r], 0.0, before, until, r, k, x[i], sums.value[level])
+                    weight = _change(swaps, rule.v[r], 0.0, before, until, r, k, x[i], value[level])
                     sums.by_level[sums.slots[i], level] += weight
-                sums.behind[r, level] = weight
+                behind[r, level] = weight
         for r in range(k):
             i = order[r]
             for t in range(r + 1, k):
                 j = order[t]
                 if codes[i] != codes[j]:
                     a, b = sums.slots[i], sums.slots[j]
-                    weight = _change(rule.kind, rule.v[r], rule.v[t], before, until, r, t, x[i], x[j])
-                    sums.together[max(a, b), min(a, b)] += weight - sums.behind[r, codes[j]] - sums.behind[t, codes[i]]
+                    weight = _change(swaps, rule.v[r], rule.v[t], before, until, r, t, x[i], x[j])
+                    sums.together[max(a, b), min(a, b)] += weight - behind[r, codes[j]] - behind[t, codes[i]]
 
 
 @compiled
@@ -325,6 +316,7 @@ def _change(
 @compiled
 def _pairs(
     rule: Rule,
+    swaps: int | None,
     scores: Scores,
     x: Floats,
     codes: Codes,
@@ -351,7 +343,7 @@ def _pairs(
         if begin < end:
             w, u, c = room[4][begin:end], room[5][begin:end], room[6][begin:end]
             others, theirs, curved = late[begin:end], by_score[begin:end], twice[begin:end]
-            if rule.kind == SUM:
+            if swaps is None:
                 _weigh_sum(sums.counts, p - unplaced, unplaced - begin, w)
                 gain, gained = gains[p], gains[begin:end]
                 for b in range(len(w)):

@@ -37,7 +37,8 @@ class PairWeights:
 
     def rule(self, samples: int, seed: int, *, valued: bool = False) -> kernels.Rule:
         """Return the weights in so many noisy rankings, in the form of the kernels."""
-        return kernels.Rule(self.kind, as_floats(self.v), samples, table_of(seed), valued)
+        swaps = self.kind if self.kind > kernels.SUM else None
+        return kernels.Rule(self.kind, as_floats(self.v), samples, table_of(seed), valued, swaps=swaps)
 
     def lists(self, queries: Queries) -> kernels.Lists:
         """Return queries in the form of the kernels."""
