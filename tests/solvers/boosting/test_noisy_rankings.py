@@ -117,8 +117,8 @@ def test_weights_multiply_derivatives_and_parts_keep_the_scale_of_gains(solver: 
     plain, weighted = derivatives(queries), derivatives(queries.weighted_by(weights))
     for values, other in zip(plain, weighted, strict=True):
         assert np.array_equal(other, values * np.repeat(weights, queries.lengths))
-    usual = made(solver, loss="smoothed")._source(InMemory(queries))  # so that a penalty means the same to both losses
-    curvature = usual.objective(queries, usual.targets, 5).derivatives(scores, 2)[1]  # type: ignore[attr-defined]
+    usual: Any = made(solver, loss="smoothed")._source(InMemory(queries))  # a penalty means about the same to both
+    curvature = usual.objective(queries, usual.targets, 5).derivatives(scores, 2)[1]
     assert 0.2 < plain[1].sum() / curvature.sum() < 5.0
     part = np.array([0, 1, 2])
     assert np.allclose(derivatives(queries, part)[0], plain[0][queries.documents_of(part)], rtol=0.0, atol=1e-12)

@@ -118,17 +118,14 @@ def test_the_kernel_does_what_plain_python_does_with_the_same_noise(name: str) -
     assert value > 0.1
 
 
-@pytest.mark.parametrize("name", ["neighbours", "ndcg@3"])
-def test_weights_are_means_over_all_rankings_by_their_probability(name: str) -> None:
-    queries, scores = graded([5]), np.array([0.3, -0.8, 1.1, 0.0, -0.2])
+def test_weights_are_means_over_all_rankings_by_their_probability() -> None:
+    queries, scores = graded([5]), np.arange(5) / 3
     mean = np.zeros((5, 5))
     for order in permutations(range(5)):
         odds = np.exp(scores[list(order)])
-        mean += (odds / np.cumsum(odds[::-1])[::-1]).prod() * pair_weights(name, np.array(order), queries)
-    _, expected, curved = naive(mean, scores)
-    _, slope, bend = derived(weights_of(name, queries), queries, scores, samples=50_000)
-    assert np.allclose(slope, expected, rtol=0.0, atol=0.02 * np.abs(expected).max())
-    assert np.allclose(bend, curved, rtol=0.0, atol=0.02 * curved.max())
+        mean += (odds / np.cumsum(odds[::-1])[::-1]).prod() * pair_weights("neighbours", np.array(order), queries)
+    slope = derived(weights_of("neighbours", queries), queries, scores, samples=50000)[1]
+    assert np.allclose(slope, naive(mean, scores)[1], atol=0.02 * np.abs(slope).max())
 
 
 def test_noise_is_exponential_independent_and_a_hash_of_what_it_belongs_to() -> None:
