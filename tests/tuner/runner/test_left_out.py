@@ -152,7 +152,7 @@ def test_a_blend_that_cannot_be_built_or_saved_leaves_single_models(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for place, name in ((finals, "_spread"), (BlendModel, "save")):
-        with monkeypatch.context() as patch, pytest.warns(RankTuneWarning, match="the model of Blend failed"):
+        with monkeypatch.context() as patch, pytest.warns(RankTuneWarning, match="Blend failed"):
             patch.setattr(place, name, failing)
             result = tuned(data, solvers=["RankSVM", "GBDTRanker"], trials=6, name=name)
         assert {row.solver for row in result.leaderboard} == {"RankSVM", "GBDTRanker"}
