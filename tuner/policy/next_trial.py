@@ -20,7 +20,7 @@ ALL_RUN = "all trials were run"
 NO_TIME = "no further trial fits into the time"
 NOTHING_LEFT = "nothing is left to try"
 LITTLE_GAIN = "further trials are expected to gain too little"
-IN_VAIN = "the last trials were no better than those before"
+IN_VAIN = "The search ended because its last trials were no better than those before"
 GIVEN_UP = "a trial did not end within its time"
 
 

@@ -11,6 +11,7 @@ from optuna.trial import TrialState
 from ranktune.solvers.models.blend import needs_of
 from ranktune.tuner.drift.reference import write_reference
 from ranktune.tuner.evaluation.plans import Delivered
+from ranktune.tuner.policy.next_trial import IN_VAIN
 from ranktune.tuner.policy.reserve import explaining
 from ranktune.tuner.runner.choice_stages import (
     ANSWER,
@@ -29,6 +30,7 @@ from ranktune.tuner.runner.choice_stages import (
 from ranktune.tuner.runner.refitting import Refitted
 from ranktune.tuner.runner.search_stages import SCORING, SEARCH
 from ranktune.tuner.runner.stage import Instead, Stage, State
+from ranktune.tuner.samplers.first import grows
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.search.loop import CTRL_C
 from ranktune.tuner.selection.candidates import Candidate
@@ -39,6 +41,7 @@ from ranktune.tuner.selection.finished_trials import failures
 from ranktune.tuner.selection.leaderboard import DefaultModel, default_model, is_default
 from ranktune.tuner.selection.results import Failure
 from ranktune.tuner.selection.saving import save_evidence, save_models
+from ranktune.tuner.storage.record import seconds_of
 from ranktune.tuner.study.abilities import can_load
 
 
@@ -180,12 +183,22 @@ def counted(state: State) -> Conclusion:
     return Conclusion(len(trials), sum(trial.state == TrialState.PRUNED for trial in trials), tuple(failed))
 
 
+FURTHER = 20
+"""So many trials after those in vain gained nothing on other data (docs/explanation/tasks.md)."""
+
+
 def _concluded(state: State) -> Conclusion:
     trials, study, found = state.record.trials(), state.study, counted(state)
     left, early = state.deadline.left, list[str]()
     if state[SEARCH] == CTRL_C:
         whole = f" of {study.n_trials}" if study.ends_by_count else ""
         early.append(f"{CTRL_C} after {found.trials}{whole} trials; `ranktune resume` runs more of them.")
+    elif state[SEARCH] == IN_VAIN:
+        known = [seconds_of(trial) for trial in trials if grows(str(trial.params[SOLVER]))] or [
+            *map(seconds_of, trials)
+        ]
+        took = FURTHER * sum(known) / len(known) / state.session.executor.jobs
+        early.append(f"{IN_VAIN}. {FURTHER} more would take about {took:.0f} s; on other data they gained nothing.")
     elif state.given < float("inf") and left > state.problem.policy.time.unused * state.given:
         early.append(f"{left:.0f} of {state.given:.0f} seconds were not used: {state[SEARCH]}.")
     tried = {str(trial.params[SOLVER]) for trial in trials}

@@ -87,7 +87,7 @@ class FirstTrials:
         """Note that a configuration was requested, and return whether its trial can be in vain.
 
         It is not tried first again, whatever its rounds of boosting. The first trial of a solver is not in vain, and
-        where solvers boost, those of others take next to no time.
+        other first configurations that do not boost take next to no time.
         """
         known, solver = self.known, str(params[SOLVER])
         self.known = replace(
@@ -96,7 +96,8 @@ class FirstTrials:
             unfinished=[growing for growing in known.unfinished if not alike(growing.params, params)],
             begun={**known.begun, solver: known.begun.get(solver, 0) + 1},
         )
-        return solver in known.begun and (solver in known.boosting or not known.boosting)
+        is_quick_first = len(self.known.first) < len(known.first) and solver not in known.boosting
+        return solver in known.begun and not is_quick_first
 
     def finish(self, trial: FrozenTrial, seconds: float, in_vain: bool | None = None) -> None:
         """Note that a trial has finished, and whether it was in vain, None of one that does not count."""

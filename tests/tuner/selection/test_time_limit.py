@@ -1,5 +1,6 @@
 """The end of a study keeps its time limit: nothing is fitted twice, and nothing goes on for the sake of a sentence."""
 
+import re
 import sys
 import time
 from collections.abc import Collection, Mapping
@@ -23,6 +24,7 @@ from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.models import keep_model
 from ranktune.tuner.evaluation.plans import Final
 from ranktune.tuner.evaluation.run import Run
+from ranktune.tuner.policy.next_trial import IN_VAIN
 from ranktune.tuner.policy.reserve import Durations
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.selection.candidates import Candidate, task_of
@@ -235,6 +237,12 @@ def test_what_few_trials_have_not_tried_is_said(trials: int, tried: set[str], tm
     untried = ", ".join(solver for solver in solvers if solver not in tried)
     said = f"Not tried with {trials} trial{'s' if trials > 1 else ''}: {untried}."
     assert result.ended_early == said and " ".join(str(result).split()).endswith(said)
+
+
+def test_a_search_that_ended_in_vain_says_what_more_trials_would_take(tmp_path: Path) -> None:
+    result = ranktune.tune(graded(40, 0), solvers=("RidgeRanker", "GBDTRanker"), home=tmp_path, jobs=1)
+    assert result.trials < 60
+    assert re.fullmatch(rf"{IN_VAIN}\. 20 more would take about \d+ s; on other data they .*", result.ended_early)
 
 
 def test_no_timeout_never_ends() -> None:
