@@ -48,7 +48,8 @@ class PairWeights:
 
 def neighbours(queries: Queries, gains: Floats, ranks: int, decay: float) -> PairWeights:
     """Return decay^(r - 1) |x_i - x_j| for the documents at ranks r and r + 1, r at most ranks."""
-    return PairWeights(kernels.NEIGHBOURS, decay ** np.arange(ranks), gains, np.ones(queries.n_queries))
+    v = as_floats(decay ** np.arange(ranks))
+    return PairWeights(kernels.NEIGHBOURS, v, gains, np.ones(queries.n_queries))
 
 
 def changes(queries: Queries, metric: Metric, gains: Floats, ranks: int) -> PairWeights:
