@@ -19,9 +19,8 @@ slot. The weight of a pair in SUM is |x_i - x_j| times the mean of |v_r(i) - v_r
 are kept, and a document without a slot has v = 0 in all. For the other kinds, a document at one of the first ranks
 makes pairs of one weight with all documents of a level of x behind them: weights are summed over samples by slot and
 by level, with a correction for pairs of two slots. Hence a list of n documents takes n numbers a sample to rank, and
-numbers or corrections for each pair of slots of different x, of which there are at most K samples. Where few documents
-have an x above the lowest, there are few pairs: the loop is over the better documents, and those below are taken at
-once. The exponentials are one a document.
+numbers or corrections for each pair of slots of different x, of which there are at most K samples. The loop is over the
+better documents of pairs, which are few where few are relevant. The exponentials are one a document.
 """
 
 from __future__ import annotations
