@@ -36,7 +36,7 @@ _messages: IO[bytes] | None = None
 class Limits:
     """Limits of one function: seconds of wall time, bytes of memory besides mapped files, bytes of its result.
 
-    The clock starts with the function, not with its worker, and is paused while numba compiles kernels.
+    The clock starts with the function, not with its worker, and is paused while kernels are compiled, here or elsewhere.
     """
 
     seconds: float | None = None
@@ -152,6 +152,8 @@ def _clock(limits: Limits) -> Iterator[None]:
     load_types()
     from numba.core.event import Listener, install_listener
 
+    from ranktune.solvers.core.machine_code.kernel_files import WAITING
+
     class Compiling(Listener):
         depth = 0
 
@@ -165,7 +167,8 @@ def _clock(limits: Limits) -> Iterator[None]:
             if self.depth == 0:
                 _send(RESUMED)
 
-    with install_listener("numba:compile", Compiling()):
+    compiling = Compiling()
+    with install_listener("numba:compile", compiling), install_listener(WAITING, compiling):
         _send(BEGUN)
         yield
 

@@ -17,6 +17,10 @@ from ranktune.solvers.core.files import locked
 from ranktune.solvers.core.machine_code.folders import is_believed, keep
 
 
+WAITING = "ranktune:waiting"
+"""The event, of numba's, of waiting for what another process compiles."""
+
+
 class KernelFiles(IndexDataCacheFile):
     """The index of a kernel, and its machine code by signature: what is not believed is as if it were missing."""
 
@@ -34,7 +38,7 @@ class KernelFiles(IndexDataCacheFile):
                 try:
                     self._held.enter_context(locked(path, 0.0))
                 except TimeoutError:
-                    with trigger_event("numba:compile", data={}):
+                    with trigger_event(WAITING):
                         self._held.enter_context(locked(path))
                     code = self._loaded(key)
             if code is not None:

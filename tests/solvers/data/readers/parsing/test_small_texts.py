@@ -1,11 +1,14 @@
 """Small texts of the commonest form are read to the bit as the kernels read them; of others nothing is read."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from ranktune.solvers.data.readers.parsing.parse_buffers import Grouped, ParseBuffers, ParseResult
 from ranktune.solvers.data.readers.parsing.parser import parse
 from ranktune.solvers.data.readers.parsing.small_texts import parse_common
+from ranktune.solvers.data.readers.text import read_text
 
 COMMENTS = ("", " ", "\r", " # a b \r", "#docid = GX-1 inc = 1", " # docid=7", "#", " ## x", "# docid =")
 OTHERS = (
@@ -60,3 +63,10 @@ def test_the_kernels_read_the_same(seed: int, single: bool) -> None:
 def test_other_forms_are_left_to_the_kernels(text: str) -> None:
     content = np.frombuffer(bytearray(text.encode()), dtype=np.uint8)
     assert parse_common(content, ParseBuffers.for_text_of(len(content)), 1, 1000, True) is None
+
+
+def test_loaded_kernels_read_no_small_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ranktune.solvers.data.readers.text.parse", None)
+    monkeypatch.setattr("ranktune.solvers.data.readers.parsing.feature_rows.scatter", None)
+    (tmp_path / "small.txt").write_text("1 qid:1 1:0.5 2:3\n0 qid:1 2:-1.25\n")
+    assert np.asarray(read_text(tmp_path / "small.txt").features).tolist() == [[0.5, 3.0], [0.0, -1.25]]
