@@ -139,7 +139,7 @@ class StudyData:
         """The state "running", "finished", or "stopped": neither finished nor running."""
         if self.held:
             return "running"
-        return "finished" if self.result is not None and self.result["is_complete"] else "stopped"
+        return "finished" if self.result is not None and self.result.get("is_complete", True) else "stopped"
 
     @property
     def progress(self) -> str:

@@ -116,8 +116,8 @@ def answer(result: JsonView) -> list[str]:
 
 def conclusion(result: JsonView) -> str:
     """Return which model was chosen, its scores, the models without a significant difference, and its file."""
-    chosen, *found, last = answer(result)
-    lines = [chosen, *filter(None, [chosen_because(result)]), *found]
+    chosen, *scores, model = answer(result)
+    lines = [chosen, *filter(None, [chosen_because(result)]), *scores]
     lines += filter(None, (clicks_and_judgments(result), tuning_gained(result)))
     lines += filter(None, (feature_alone(result), compositions(result), served(result)))
     others = rivals(result)
@@ -133,7 +133,7 @@ def conclusion(result: JsonView) -> str:
         failed = "One trial failed" if count == 1 else f"{count} trials failed, the last"
         lines.append(f"{failed} ({last['solver']}) with: {last['error']}")
     lines += left_out(result)
-    lines += filter(None, [last, monotone(result), result.get("ended_early", "")])
+    lines += filter(None, [model, monotone(result), result.get("ended_early", "")])
     if not result.get("is_complete", True):
         lines.append(f"It is compared with no other model yet: `ranktune resume {result['study']}` goes on with that.")
     return "\n".join(lines)

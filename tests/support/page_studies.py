@@ -83,7 +83,7 @@ def concluded(name: str, labels: Sequence[str] = PAIR, splits: Sequence[str] = (
     best = result["leaderboard"][0] | {"test_metrics": {"ndcg@10": result["leaderboard"][0]["test"]}}
     common = {"estimate": 0.48, "estimate_interval": [0.43, 0.53], "alternatives": {"smallest": labels[-1]}}
     whole = result | common | {"best": best, "study": name, "data": "somewhere", "test_metrics": best["test_metrics"]}
-    whole |= {"seconds": 12.5, "model": f"{name}/model.json", "folder": name, "stopped": 0}
+    whole |= {"seconds": 12.5, "model": f"{name}/model.json", "folder": name, "stopped": 0, "is_complete": True}
     whole = {part.name: None for part in fields(Result) if part.name != "folds"} | whole
     if len(splits) > 1:
         whole["folds"] = [whole | {"name": split} for split in splits]

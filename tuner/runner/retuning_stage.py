@@ -12,7 +12,7 @@ import numpy as np
 from optuna.trial import TrialState
 
 from ranktune.solvers.core.arrays import Floats, Json
-from ranktune.solvers.core.errors import or_left_out
+from ranktune.solvers.core.errors import RankTuneError, or_left_out
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.evaluation.models import kept_scores
 from ranktune.tuner.policy.blends import scale, without_luck
@@ -51,7 +51,12 @@ def _decided(state: State) -> Verdict:
         contenders = {REFIT: (chosen, None)}
     elif can_load(state.study.serve, former.parts):
         alone = Choice([former], former, [former])
-        (anew,) = Refits(state.study, problem, alone, session.executor, state.deadline).choose().entries
+        refits = Refits(state.study, problem, alone, session.executor, state.deadline)
+        refits.begin([former])
+        found = refits.ended([former])
+        if not found.entries:
+            raise RankTuneError(f"the former configuration cannot be refitted: {found.unfit or found.left_out}")
+        (anew,) = found.entries
         anew = replace(anew, candidate=replace(anew.candidate, vali=_values(state, former)))
         contenders |= {REFIT: (anew, None)}
     further = _continued(state, earlier, former, contenders)
