@@ -29,7 +29,7 @@ from ranktune.solvers.data.disk.stored import write_queries
 from ranktune.solvers.registry import SOLVERS
 from ranktune.studies.benchmarks.cases import CASES, case
 from ranktune.studies.benchmarks.tables import Row, Table
-from ranktune.tuner.workers.worker_process import ONE_THREAD
+from ranktune.tuner.workers.fork_server import ONE_THREAD
 
 FIT_FACTOR, FIT_EXTRA = 1.3, 150e6
 """Bound of a fit: this multiple of the features, plus so many bytes."""
