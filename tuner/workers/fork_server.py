@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import IO, Any
 
@@ -27,7 +27,7 @@ ONE_THREAD = {
     f"{library}_NUM_THREADS": "1"
     for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "NUMBA", "VECLIB_MAXIMUM")
 }
-_MOST = 1 << 17  # bytes of an order
+_MOST = 1 << 16  # bytes of a message
 
 
 def started(name: str, orders: socket.socket | None = None) -> subprocess.Popen[bytes]:
@@ -51,15 +51,19 @@ def started(name: str, orders: socket.socket | None = None) -> subprocess.Popen[
 class Fork:
     """A forked worker, with those attributes and methods of subprocess.Popen that WorkerProcess uses."""
 
-    def __init__(self, server: ForkServer, pid: int, pipes: list[IO[bytes]]) -> None:
+    def __init__(self, server: ForkServer, pid: int, pipes: Sequence[IO[bytes]]) -> None:
         self._server, self.pid = server, pid
         self.stdin, self.stdout, self.stderr = pipes
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
         """Return how it ended, as Popen.returncode says it; None while it runs."""
-        if self.returncode is None:
-            self.returncode = self._server.returncode(self)
+        with self._server.lock:
+            if self.returncode is None:
+                try:
+                    self.returncode = self._server.ask(self.pid)
+                except OSError:  # it ended with the server
+                    self.returncode = -signal.SIGKILL
         return self.returncode
 
     def wait(self, seconds: float) -> None:
@@ -80,12 +84,11 @@ class ForkServer:
     """The process that forks workers. It ends, with them, with this process."""
 
     def __init__(self, load: Callable[[], None] | None) -> None:
+        self.lock, self._asked = threading.RLock(), 0
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._lock = threading.Lock()
         with theirs:
             self._process = started("fork_server.main", theirs)
-        if load is not None:
-            self._orders.send(pickle.dumps(load))
+        self._orders.send(pickle.dumps((0, pickle.dumps(load))))
 
     @property
     def dead(self) -> bool:
@@ -94,33 +97,25 @@ class ForkServer:
 
     def fork(self) -> Fork:
         """Return a new worker. Raises OSError where there can be none."""
-        with ExitStack() as unused, ExitStack() as failed:
-            ours, theirs = list[IO[bytes]](), list[int]()
-            for mode in ("wb", "rb", "rb"):
-                read, write = os.pipe()
-                theirs.append(read if mode == "wb" else write)
-                unused.callback(os.close, theirs[-1])
-                ours.append(failed.enter_context(os.fdopen(write if mode == "wb" else read, mode)))
-            with self._lock:
-                socket.send_fds(self._orders, [pickle.dumps(list(map(str, sys.path)))], theirs)
-                answer = self._orders.recv(_MOST)
-            pid = pickle.loads(answer) if answer else ConnectionError("what forks workers has ended")
-            if isinstance(pid, OSError):
-                raise pid
-            failed.pop_all()
-        return Fork(self, pid, ours)
+        with ExitStack() as ends:
+            pairs = [[*map(ends.enter_context, socket.socketpair())] for _ in range(3)]
+            pid = self.ask(None, [theirs.fileno() for _, theirs in pairs])
+            orders, messages, output = (ours for ours, _ in pairs)
+            return Fork(self, pid, [orders.makefile("wb"), messages.makefile("rb"), output.makefile("rb")])
 
-    def returncode(self, worker: Fork) -> int | None:
-        """Return how a worker ended, None while it runs."""
-        with self._lock:
-            if worker.returncode is not None:  # another thread has asked
-                return worker.returncode
-            with suppress(OSError):
-                self._orders.send(pickle.dumps(worker.pid))
-                if answer := self._orders.recv(_MOST):
-                    worker.returncode = pickle.loads(answer)
-                    return worker.returncode
-        return -signal.SIGKILL  # it ended with the server
+    def ask(self, order: object, files: Sequence[int] = ()) -> Any:
+        """Return the answer to an order. Raises OSError."""
+        with self.lock:
+            self._asked += 1
+            socket.send_fds(self._orders, [pickle.dumps((self._asked, order))], files)
+            number, answer = 0, None
+            while number != self._asked:  # an interrupt may have kept this process from hearing an earlier answer
+                if not (message := self._orders.recv(_MOST)):
+                    raise ConnectionError("what forks workers has ended")
+                number, answer = pickle.loads(message)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
 
     def end(self) -> None:
         """End the server and its workers."""
@@ -130,7 +125,7 @@ class ForkServer:
 
 
 def main(coordinator: int) -> None:
-    """Serve orders on the standard input, until that ends: to call a function, to fork, to say how a worker ended."""
+    """Answer orders on the standard input, until that ends: to call a function, to say how a worker ended, to fork."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.set_threshold(10_000)
     own, orders = os.getpid(), socket.socket(fileno=os.dup(0))
@@ -142,31 +137,28 @@ def main(coordinator: int) -> None:
             continue
         if not content:
             return
-        if not files:
-            order: Any = pickle.loads(content)
-            if isinstance(order, int):
-                found, status = os.waitpid(order, os.WNOHANG)
-                orders.send(pickle.dumps(os.waitstatus_to_exitcode(status) if found else None))
-            else:
-                with suppress(Exception):  # a worker that needs what cannot be loaded says why
-                    order()
-                gc.freeze()  # collections would copy the pages that workers share
-            continue
-        pid, failure = -1, None
-        try:
-            pid = os.fork()
-            if pid > 0:
-                os.setpgid(pid, pid)
-        except OSError as error:
-            failure = error
-        if pid == 0:
-            orders.close()
-            for number, file in enumerate(files):
-                os.dup2(file, number)
+        number, order = pickle.loads(content)
+        answer: object = None
+        if files:
+            try:
+                answer = os.fork()
+            except OSError as error:
+                answer = error
+            if answer == 0:
+                os.setpgid(0, 0)
+                for target, file in enumerate(files):
+                    os.dup2(file, target)
+                    os.close(file)
+                orders.close()
+                serve(own)
+                os._exit(0)  # what the server registered to do at its end is not done
+            for file in files:
                 os.close(file)
-            sys.path[:] = pickle.loads(content)
-            serve(own)
-            os._exit(0)  # what the server registered to do at its end is not done
-        for file in files:
-            os.close(file)
-        orders.send(pickle.dumps(failure or pid))
+        elif isinstance(order, int):
+            found, status = os.waitpid(order, os.WNOHANG)
+            answer = os.waitstatus_to_exitcode(status) if found else None
+        else:
+            with suppress(Exception):  # a worker that needs what cannot be loaded says why
+                pickle.loads(order)()
+            gc.freeze()  # collections would copy the pages that workers share
+        orders.send(pickle.dumps((number, answer)))
