@@ -106,7 +106,7 @@ def peak_of(command: Sequence[str], features: int, interval: float = 0.05) -> Pe
         while started.poll() is None:
             processes = [_sizes(pid) for pid in _family(started.pid)]
             total = sum(sizes["Pss_Anon"] for sizes in processes)
-            mapped = max((sizes["RssFile"] for sizes in processes), default=0)
+            mapped = sum(sizes["Pss_File"] for sizes in processes)
             anonymous = max(anonymous, total)
             with_features = max(with_features, total + min(mapped, features))
             time.sleep(interval)
@@ -126,11 +126,9 @@ def _family(pid: int) -> list[int]:
 
 def _sizes(pid: int) -> dict[str, int]:
     """Return the bytes of a process by kind; 0 once it has ended."""
-    sizes = {"Pss_Anon": 0, "RssFile": 0}  # of pages that forks share, each has its part
+    sizes = {"Pss_Anon": 0, "Pss_File": 0}  # of pages that processes share, each has its part
     try:
-        lines = [
-            line for name in ("status", "smaps_rollup") for line in Path(f"/proc/{pid}", name).read_text().splitlines()
-        ]
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
         return sizes
     known = (line.partition(":") for line in lines)

@@ -14,7 +14,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import IO, Any
@@ -65,14 +64,6 @@ class Fork:
                 except OSError:  # it ended with the server
                     self.returncode = -signal.SIGKILL
         return self.returncode
-
-    def wait(self, seconds: float) -> None:
-        """Wait until it has ended. Raises TimeoutExpired."""
-        until = time.monotonic() + seconds
-        while self.poll() is None:
-            if time.monotonic() > until:
-                raise subprocess.TimeoutExpired("", seconds)
-            time.sleep(0.001)
 
     def kill(self) -> None:
         """End the process."""

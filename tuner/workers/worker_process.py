@@ -11,6 +11,7 @@ import pickle
 import signal
 import subprocess
 import threading
+import time
 from queue import SimpleQueue
 from typing import IO, Any
 
@@ -91,9 +92,10 @@ class WorkerProcess:
     def kill(self) -> None:
         """End the process and its children, and wait until it is gone."""
         self.end()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_KILL_SECONDS)
-            self._is_gone = True
+        until = time.monotonic() + _KILL_SECONDS
+        while not self.dead and time.monotonic() < until:
+            time.sleep(0.001)
+        self._is_gone = self.dead
         with contextlib.suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
