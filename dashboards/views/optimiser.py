@@ -17,6 +17,7 @@ from ranktune.dashboards.figures.panels import Panel, Table, joined
 from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial, best_of
 from ranktune.tuner.gp.proposal import EI, MIXED, THOMPSON
+from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Belief, Slice, fit_belief
 
 DRAWS = 4
@@ -79,7 +80,8 @@ def _surrogate(data: StudyData, split: SplitData, k: int, group: str, most: int)
     known = [trial for trial in split.trials if trial.solver in data.solvers]
     valued = sum(trial.value is not None for trial in known)
     observed = observations(known)
-    surrogate = fit_belief(space, [observation for observation, _ in observed], most) if valued > 1 else None
+    is_used = valued >= POLICY.search.startup
+    surrogate = fit_belief(space, [observation for observation, _ in observed], most) if is_used else None
     best = best_of(known)
     if surrogate is None or best is None:
         note = no_trials_note(data) or f"{valued} trials have a value: too few for a surrogate model."

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import minimize_scalar
 
 from ranktune.solvers.clicks.counts import Counts, sums
 from ranktune.solvers.core.arrays import Floats, Ints, Mask, as_ints
@@ -129,6 +127,9 @@ def smoothed(position: Floats, values: Floats, covariance: Floats) -> tuple[Floa
     values      (n,) examination, above 0
     covariance  (n, n) of its logarithms
     """
+    from scipy.linalg import cho_factor, cho_solve
+    from scipy.optimize import minimize_scalar  # takes a tenth of a second to import
+
     n, degree = len(values), min(DEGREE, len(values) - 2)
     if degree < 1:
         return values, np.zeros((n, n))

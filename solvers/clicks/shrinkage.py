@@ -12,7 +12,6 @@ estimates of age-standardized relative risks".
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
 from ranktune.solvers.core.arrays import Floats
@@ -22,6 +21,7 @@ WEAKEST, STRONGEST = 1e-2, 1e4
 
 def strength_of(clicks: Floats, expected: Floats) -> float:
     """Return the shape of the distribution of factors under which clicks are most likely, in WEAKEST to STRONGEST."""
+    from scipy.optimize import minimize_scalar  # takes a tenth of a second to import
 
     def loss(log_shape: float) -> float:
         shape = np.exp(log_shape)

@@ -29,7 +29,7 @@ from ranktune.solvers.data.disk.stored import write_queries
 from ranktune.solvers.registry import SOLVERS
 from ranktune.studies.benchmarks.cases import CASES, case
 from ranktune.studies.benchmarks.tables import Row, Table
-from ranktune.tuner.workers.worker_process import ONE_THREAD
+from ranktune.tuner.workers.fork_server import ONE_THREAD
 
 FIT_FACTOR, FIT_EXTRA = 1.3, 150e6
 """Bound of a fit: this multiple of the features, plus so many bytes."""
@@ -105,8 +105,8 @@ def peak_of(command: Sequence[str], features: int, interval: float = 0.05) -> Pe
         anonymous = with_features = 0
         while started.poll() is None:
             processes = [_sizes(pid) for pid in _family(started.pid)]
-            total = sum(sizes["RssAnon"] for sizes in processes)
-            mapped = max((sizes["RssFile"] for sizes in processes), default=0)
+            total = sum(sizes["Pss_Anon"] for sizes in processes)
+            mapped = sum(sizes["Pss_File"] for sizes in processes)
             anonymous = max(anonymous, total)
             with_features = max(with_features, total + min(mapped, features))
             time.sleep(interval)
@@ -126,9 +126,9 @@ def _family(pid: int) -> list[int]:
 
 def _sizes(pid: int) -> dict[str, int]:
     """Return the bytes of a process by kind; 0 once it has ended."""
-    sizes = {"RssAnon": 0, "RssFile": 0}
+    sizes = {"Pss_Anon": 0, "Pss_File": 0}  # of pages that processes share, each has its part
     try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
         return sizes
     known = (line.partition(":") for line in lines)

@@ -1,6 +1,7 @@
 """Processes that functions of tests run in: their numbers, and whether they are still there."""
 
 import multiprocessing
+import os
 import time
 import warnings
 from collections.abc import Callable
@@ -19,18 +20,12 @@ SOON = 30.0
 
 
 class Lasting(Processes):
-    """Workers that serve one study after the other: the end of a block waits for what runs, and ends none.
-
-    None is in reserve: its libraries take a second to load, and `test_reserve.py` is about it.
-    """
+    """Workers that serve one study after the other: the end of a block waits for what runs, and ends none."""
 
     def __exit__(self, *_: object) -> None:
         wait(list(self._jobs), SOON)
         for future in list(self._jobs):  # of a test that failed
             self.stop(future)
-
-    def _keep_reserve(self, *_: object) -> None:
-        return None
 
     def end(self) -> None:
         super().__exit__(KeyboardInterrupt, None, None)
@@ -78,3 +73,8 @@ def pid_in(path: Path) -> int:
 
 def note(path: Path, number: int) -> None:
     path.write_text(f"{number}\n")
+
+
+def sleeps(path: Path) -> None:
+    note(path, os.getpid())
+    time.sleep(1000.0)

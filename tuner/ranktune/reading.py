@@ -32,9 +32,17 @@ from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder, writing
 from ranktune.tuner.study.problem import Problem, assemble
 from ranktune.tuner.study.settings import NO_TEST
+from ranktune.tuner.workers.limits import load_libraries
 
 Sources: TypeAlias = tuple[object, object, object, object]
 """data, vali, test and baseline: each a path, a name, an object in memory, or None."""
+
+
+def load_for_workers() -> None:
+    """Load what workers need for trials and for the end of a study; this module has what they need for reading."""
+    import ranktune.tuner.selection.finals  # noqa: F401
+
+    load_libraries()
 
 
 def read_and_prepare(

@@ -10,14 +10,13 @@ from pathlib import Path
 
 from ranktune.dashboards.tracking.following import logged
 from ranktune.notebook import StudyResult, shown
-from ranktune.reading import Sources, read_and_prepare
+from ranktune.reading import Sources, load_for_workers, read_and_prepare
 from ranktune.solvers.core.errors import StudyError, without_secrets
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.preparation import IN_GAP, reopen
 from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.search.progress import Progress, Silent
-from ranktune.tuner.selection.finals import load_ending
 from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.storage.locations import Locations
@@ -63,7 +62,7 @@ class Session:
         self.progress.stage(without_secrets(f"reading {study.data}"))
         by_worker = all(map(_is_file, sources))
         for _ in range(self.workers.jobs - by_worker):
-            self.workers.submit(load_ending, limits=Limits())  # meanwhile
+            self.workers.submit(load_for_workers, limits=Limits())  # meanwhile
         given = study, sources, self.folder, extend, self.memory
         problems = self.workers.call(read_and_prepare, *given) if by_worker else read_and_prepare(*given)
         if left_out := sum(facts.get(IN_GAP, 0) for facts in self.folder.facts().values()):
@@ -91,7 +90,7 @@ def running(folder: StudyFolder, force: Workforce, locations: Locations, progres
             folder.warn_of_versions()
             owner = None if url is None else held.enter_context(Ownership(url, folder.path.name))
             events = held.enter_context(Events(folder.path, progress.event))
-            workers = held.enter_context(force.assembled(apart=url is not None))
+            workers = held.enter_context(force.assembled(apart=url is not None, load=load_for_workers))
             try:
                 if force.note:
                     progress.stage(force.note)

@@ -39,12 +39,6 @@ from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.baseline import covers
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem
-from ranktune.tuner.workers.limits import load_libraries
-
-
-def load_ending() -> None:
-    """Load the libraries of trials in a worker, which has loaded those of the end of a study with this module."""
-    load_libraries()
 
 
 @dataclass(frozen=True, eq=False)

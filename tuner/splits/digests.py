@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Matrix, dense
-from ranktune.solvers.data.columns.texts import bits_of
+from ranktune.solvers.data.columns.grammar import bits_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.values import csr_of
 

@@ -8,7 +8,6 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.blocks import block_of
@@ -223,6 +222,8 @@ def without_shared(split: Split, gathering: Gathering = IN_MEMORY) -> Split:
     present = {name: part for name, part in parts.items() if part is not None}
     if len(present) == 1:
         return split
+    from scipy.spatial import cKDTree  # only where there are several parts
+
     scale = scale_of([part.features for part in present.values()])
     taken: dict[int, str] = {}
     trees: list[tuple[str, cKDTree]] = []

@@ -138,11 +138,12 @@ def make_executor(
     address: str | None = None,
     *,
     in_process: bool = True,
+    load: Callable[[], None] | None = None,
 ) -> Executor:
     """Return an executor: "processes", that many, or "dask" or "ray", all workers of the cluster at address.
 
-    With in_process one job without limits runs in this process. Raises ParameterError for invalid parameters,
-    StudyError without a scheduler.
+    With in_process one job without limits runs in this process. load loads what processes need. Raises ParameterError
+    for invalid parameters, StudyError without a scheduler.
     """
     check_executor(kind, address)
     limits = limits or Limits()
@@ -157,4 +158,4 @@ def make_executor(
                 f'the workers of {kind.capitalize()} need another package: pip install "ranktune[{kind}]"'
             ) from None
     check_count("jobs", jobs)
-    return InProcess() if in_process and jobs == 1 and limits == Limits() else Processes(jobs, limits)
+    return InProcess() if in_process and jobs == 1 and limits == Limits() else Processes(jobs, limits, load)

@@ -54,10 +54,10 @@ def check_limits(limits: Limits) -> None:
 
 
 def serve(coordinator: int) -> None:
-    """Run what comes on the standard input, until that ends: this process is a worker of the process coordinator.
+    """Run what comes on the standard input, until that ends: this process is a worker of its parent, coordinator.
 
-    An order is a pickled call with its limits, or None to load the libraries of trials. Marks and results go to the
-    standard output, and what is printed to the standard error.
+    An order is a pickled call with its limits. Marks and results go to the standard output, and what is printed to the
+    standard error.
     """
     global _messages
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -70,11 +70,7 @@ def serve(coordinator: int) -> None:
     remark_on_cache(aloud=False)
     with suppress(EOFError):
         while True:
-            order = pickle.load(orders)
-            if order is None:
-                load_libraries()
-            else:
-                _send(run(*order))
+            _send(run(*pickle.load(orders)))
 
 
 def run(payload: bytes, limits: Limits) -> tuple[bool, bytes]:
@@ -195,7 +191,7 @@ def _memory(limits: Limits) -> Iterator[None]:
 
 
 def _end_with(coordinator: int) -> None:
-    """Have this process killed when its parent dies. Linux; elsewhere it ends when it next waits for an order."""
+    """Have this process killed when the thread dies that started it. Linux; elsewhere it ends with its orders."""
     if sys.platform != "linux":
         return
     set_death_signal = 1  # PR_SET_PDEATHSIG

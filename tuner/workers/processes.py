@@ -1,9 +1,8 @@
 """Worker processes of this machine, each of which can die, or be ended, alone.
 
 A thread for each function that runs at a time gives a worker one function after the other, and waits for its messages.
-Workers end with the thread that started them, and these threads live as long as the executor. Workers that are free are
-kept in one list: those whose function has ended, those that load their libraries while the data are read, and one in
-reserve where a function that runs may cost its worker, which takes a second to replace.
+Workers that are no forks end with the thread that started them, and these threads live as long as the executor. Workers
+whose function has ended are kept in one list.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from typing import Any, Self, TypeVar
 from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.errors import ResultRefused, TooLong, WorkerLost
 from ranktune.tuner.workers.custom import payload_of
+from ranktune.tuner.workers.fork_server import FORKS, ForkServer
 from ranktune.tuner.workers.limits import BEGUN, PAUSED, RESUMED, Limits
 from ranktune.tuner.workers.worker_process import WorkerProcess
 
@@ -39,8 +39,6 @@ NOT_STARTED = "not started"
 """How the reason of a worker that could not be started begins."""
 STOPPED = "stopped"
 """The reason of a worker that was ended with its function."""
-RESERVE_DELAY = 1.0
-"""Seconds between the start of a worker and of another in reserve, so that the second does not delay the first."""
 
 
 @dataclass(eq=False)
@@ -89,9 +87,12 @@ class _Clock:
 
 
 class Processes:
-    """Worker processes with one thread each; leaving the block early, as on an interrupt, ends them at once."""
+    """Worker processes with one thread each; leaving the block early, as on an interrupt, ends them at once.
 
-    def __init__(self, jobs: int, limits: Limits | None = None) -> None:
+    load is called once before workers are forked, and loads what they need.
+    """
+
+    def __init__(self, jobs: int, limits: Limits | None = None, load: Callable[[], None] | None = None) -> None:
         check_count("jobs", jobs)
         self.jobs = jobs
         self.limits = limits or Limits()
@@ -100,8 +101,8 @@ class Processes:
         self._jobs: dict[Future[Any], Job] = {}  # waiting or running
         self._threads: list[threading.Thread] = []
         self._free: list[WorkerProcess] = []
-        self._had_loss = self._loads_others = False
-        self._reserve_from = 0.0
+        self._load, self._starting = load, threading.Lock()
+        self._server: ForkServer | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -123,6 +124,9 @@ class Processes:
         self._waiting = SimpleQueue()
         while self._free:
             self._free.pop().kill()
+        if self._server is not None:
+            self._server.end()
+            self._server = None
 
     def submit(self, function: Callable[..., T], *arguments: object, limits: Limits | None = None) -> Future[T]:
         """Start function(*arguments) on a free worker, or queue it; limits replace the executor's.
@@ -133,17 +137,18 @@ class Processes:
         self._jobs[job.future] = job
         job.future.add_done_callback(lambda future: self._jobs.pop(future, None))
         self._waiting.put(job)
-        self._start_threads(len(self._threads) + 1)
+        with self._lock:
+            if len(self._threads) < self.jobs:
+                self._threads.append(threading.Thread(target=self._serve, name="ranktune", daemon=True))
+                self._threads[-1].start()
         return job.future
 
     def call(self, function: Callable[..., T], *arguments: object) -> T:
         """Return function(*arguments), computed by a worker without limits, or here if none can be started.
 
         If a worker dies, another one tries again. What two workers died of is not tried here, where it would end the
-        study: WorkerLost is raised. A call before any trial usually reads the data: meanwhile the other workers load
-        their libraries.
+        study: WorkerLost is raised.
         """
-        self._loads_others = not self._threads
         for is_last in (False, True):
             future = self.submit(_with_warnings, function, arguments, limits=Limits(result=None))
             try:
@@ -167,18 +172,9 @@ class Processes:
                 if job.worker is not None:
                     job.worker.end()
 
-    def _start_threads(self, count: int, *, load: bool = False) -> None:
-        """Start threads until there are so many; with load they begin by starting a worker."""
-        with self._lock:
-            while len(self._threads) < min(count, self.jobs):
-                self._threads.append(threading.Thread(target=self._serve, args=(load,), name="ranktune", daemon=True))
-                self._threads[-1].start()
-
     # What follows runs in these threads.
 
-    def _serve(self, load: bool) -> None:
-        if load:
-            self._add_free()
+    def _serve(self) -> None:
         while (job := self._waiting.get()) is not None:
             with self._lock:
                 begins = not job.future.done() and job.future.set_running_or_notify_cancel()
@@ -208,9 +204,6 @@ class Processes:
                 cause = f"{NOT_STARTED}: {error}"
                 worker.kill()
                 continue
-            if self._loads_others:
-                self._loads_others = False
-                self._start_threads(self.jobs, load=True)
             if self._is_done(job, worker):
                 return
             worker.kill()
@@ -225,7 +218,6 @@ class Processes:
                 message = worker.messages.get(timeout=min(POLL_SECONDS, max(0.0, clock.left)))
             except Empty:
                 if clock.left <= 0.0:
-                    self._had_loss = True
                     worker.kill()
                     late = TooLong(job.limits.seconds or 0.0) if clock.begun else WorkerLost("it never began to work")
                     job.fail(late)
@@ -238,7 +230,6 @@ class Processes:
             if message is None:
                 return self._is_lost(job, worker, clock)
             clock.apply(message)
-            self._keep_reserve(job, clock)
 
     def _finish(self, job: Job, worker: WorkerProcess, returned: bool, payload: bytes) -> None:
         """Set the outcome that the worker sent, once the worker is free."""
@@ -258,44 +249,26 @@ class Processes:
     def _is_lost(self, job: Job, worker: WorkerProcess, clock: _Clock) -> bool:
         """Fail the job of a worker that died; return False where the job had not begun, nor was stopped."""
         worker.kill()
-        if not job.future.done():
-            self._had_loss = True
-            if not clock.begun:
-                return False
+        if not job.future.done() and not clock.begun:
+            return False
         job.fail(WorkerLost(worker.exit_reason(), worker.last_output()))
         return True
 
     def _taken(self) -> WorkerProcess:
         """Return a free worker that lives, or a new one."""
         with self._lock:
-            self._remove_dead()
-            if self._free:
-                return self._free.pop()
-            self._reserve_from = time.monotonic() + RESERVE_DELAY
-        return WorkerProcess()
-
-    def _keep_reserve(self, job: Job, clock: _Clock) -> None:
-        """Keep a free worker while a running job may cost its worker: under limits, or after a loss."""
-        limited = job.limits.seconds is not None or job.limits.bytes is not None
-        if clock.begun and (limited or self._had_loss):
-            with self._lock:
-                self._remove_dead()
-                if not self._free and time.monotonic() >= self._reserve_from:
-                    self._add_free()
-
-    def _remove_dead(self) -> None:
-        dead = [worker for worker in self._free if worker.dead]
-        self._free = [worker for worker in self._free if worker not in dead]
-        for worker in dead:
-            worker.kill()
-
-    def _add_free(self) -> None:
-        """Start a worker that loads the libraries of trials, if it can be started."""
-        self._reserve_from = time.monotonic() + RESERVE_DELAY
-        with suppress(OSError):
-            worker = WorkerProcess()
-            self._free.append(worker)
-            worker.load()
+            while self._free:
+                worker = self._free.pop()
+                if not worker.dead:
+                    return worker
+                worker.kill()
+        with self._starting:
+            if self._server is not None and self._server.dead:
+                self._server.end()
+                self._server = None
+            if FORKS and self._server is None:
+                self._server = ForkServer(self._load)
+        return WorkerProcess(self._server)
 
 
 def _with_warnings(

@@ -10,40 +10,30 @@ import os
 import pickle
 import signal
 import subprocess
-import sys
 import threading
+import time
 from queue import SimpleQueue
 from typing import IO, Any
 
 from ranktune.solvers.core.errors import printable
+from ranktune.tuner.workers.fork_server import Fork, ForkServer, started
 from ranktune.tuner.workers.limits import Limits
 
-ONE_THREAD = {
-    f"{library}_NUM_THREADS": "1"
-    for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "NUMBA", "VECLIB_MAXIMUM")
-}
 OUTPUT_TAIL = 4096
 """Bytes kept of a worker's output."""
 MAX_GROWTH = 2**30
 """Bytes by which a worker may grow before it is replaced: libraries leak, and memory fragments."""
 _KILL_SECONDS = 5.0
-_CODE = "import sys; sys.path[:] = {path!r}; from ranktune.tuner.workers.limits import serve; serve({coordinator})"
 
 
 class WorkerProcess:
-    """A worker. It ends with the thread that starts it.
+    """A worker, a fork of a server if there is one. It ends with the thread that starts it, or with the server.
 
     messages holds what it sends: the marks of clocks, a result (returned, payload), and None once it has ended.
     """
 
-    def __init__(self) -> None:
-        path = list(map(str, sys.path))  # paths may be there that are no text
-        code = _CODE.format(path=path, coordinator=os.getpid())
-        group: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
-        self._process = subprocess.Popen(
-            [sys.executable, *(f"-W{option}" for option in sys.warnoptions), "-c", code],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | ONE_THREAD, **group,
-        )  # fmt: skip
+    def __init__(self, server: ForkServer | None = None) -> None:
+        self._process: subprocess.Popen[bytes] | Fork = started("limits.serve") if server is None else server.fork()
         self.messages: SimpleQueue[Any] = SimpleQueue()
         self._tail, self._is_gone = b"", False
         self._first_memory: int | None = None
@@ -53,15 +43,8 @@ class WorkerProcess:
 
     def send(self, payload: bytes, limits: Limits) -> None:
         """Run the function pickled in payload. Raises OSError where the worker is dead already."""
-        self._order((payload, limits))
-
-    def load(self) -> None:
-        """Load the libraries of trials; this sends no message. Raises OSError as send does."""
-        self._order(None)
-
-    def _order(self, order: object) -> None:
         assert self._process.stdin is not None
-        pickle.dump(order, self._process.stdin)
+        pickle.dump((payload, limits), self._process.stdin)
         self._process.stdin.flush()
 
     def _read_messages(self, messages: IO[bytes]) -> None:
@@ -109,9 +92,10 @@ class WorkerProcess:
     def kill(self) -> None:
         """End the process and its children, and wait until it is gone."""
         self.end()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_KILL_SECONDS)
-            self._is_gone = True
+        until = time.monotonic() + _KILL_SECONDS
+        while not self.dead and time.monotonic() < until:
+            time.sleep(0.001)
+        self._is_gone = self.dead
         with contextlib.suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ranktune.solvers.core.checks import check_count, check_positive
@@ -9,6 +10,7 @@ from ranktune.solvers.core.compiled import warn_of_cache
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.memory import format_size, parse_memory
 from ranktune.tuner.workers.executor import Executor, Limits, check_executor, make_executor
+from ranktune.tuner.workers.limits import load_libraries
 
 COORDINATOR, WORKER = 300 << 20, 150 << 20
 """Bytes that the coordinator with what helps it, and the libraries of a worker, take."""
@@ -65,13 +67,17 @@ class Workforce:
             return ""
         return f"memory={self.memory}: {jobs} trial{'' if jobs == 1 else 's'} at once, of {format_size(trial)} each"
 
-    def assembled(self, *, apart: bool = False) -> Executor:
-        """Return the executor, to be used as a context manager; with apart, even a single job gets a process."""
+    def assembled(self, *, apart: bool = False, load: Callable[[], None] = load_libraries) -> Executor:
+        """Return the executor, to be used as a context manager; with apart, even a single job gets a process.
+
+        load loads what its processes need.
+        """
         if not isinstance(self.executor, str):
             return self.executor
         jobs, trial = self._shared()
         warn_of_cache()  # its workers do not
-        return make_executor(jobs, Limits(self.timeout, trial), self.executor, self.address, in_process=not apart)
+        limits = Limits(self.timeout, trial)
+        return make_executor(jobs, limits, self.executor, self.address, in_process=not apart, load=load)
 
     def _shared(self) -> tuple[int, int | None]:
         """Return how many trials run at once, and the bytes of one: as many as the memory allows."""

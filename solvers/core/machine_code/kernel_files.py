@@ -16,7 +16,6 @@ from numba.core.event import trigger_event
 from ranktune.solvers.core.files import locked
 from ranktune.solvers.core.machine_code.folders import is_believed, keep
 
-
 WAITING = "ranktune:waiting"
 """The event, of numba's, of waiting for what another process compiles."""
 

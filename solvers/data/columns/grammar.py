@@ -5,6 +5,7 @@ Every reader asks here, so that a table is read alike in each format, or refused
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import warnings
@@ -112,3 +113,19 @@ def warn_of_rounding(given: Callable[[int], float], doubles: Array, what: str) -
             RankTuneWarning,
             stacklevel=6,
         )
+
+
+def bits_of(text: str) -> int:
+    """Return 64 bits that stand for a text."""
+    return int.from_bytes(hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest())
+
+
+def text_of(value: object) -> str | None:
+    """Return a value as text, the same for 7, "7" and 7.0."""
+    if isinstance(value, str):
+        return value or None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return None if np.isnan(value) else f"{value:.0f}" if value.is_integer() else str(value)
+    return None if value is None else str(value)

@@ -5,7 +5,6 @@ Empty text is a missing value.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,6 +13,7 @@ import numpy as np
 from narwhals.typing import IntoDataFrame, IntoSeries
 
 from ranktune.solvers.core.arrays import Ints
+from ranktune.solvers.data.columns.grammar import text_of
 
 if TYPE_CHECKING:
     import polars
@@ -44,11 +44,6 @@ def numbered(column: Series) -> tuple[Ints, list[str]]:
     numbers: dict[str | None, int] = {None: -1}
     codes = [numbers.setdefault(value, len(numbers) - 1) for value in map(text_of, values_of(column))]
     return np.array(codes, dtype=np.int64), [value for value in numbers if value is not None]
-
-
-def bits_of(text: str) -> int:
-    """Return 64 bits that stand for a text."""
-    return int.from_bytes(hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest())
 
 
 def places_among(column: Series, levels: Sequence[str]) -> Ints:
@@ -83,14 +78,3 @@ def polars_text(column: Series) -> polars.Series | None:
     text = column.to_native()
     assert isinstance(text, polars.Series)
     return text
-
-
-def text_of(value: object) -> str | None:
-    """Return a value as text, the same for 7, "7" and 7.0."""
-    if isinstance(value, str):
-        return value or None
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return None if np.isnan(value) else f"{value:.0f}" if value.is_integer() else str(value)
-    return None if value is None else str(value)

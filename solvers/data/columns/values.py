@@ -16,8 +16,8 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.amounts import Amount
 from ranktune.solvers.data.columns.dates import dates
 from ranktune.solvers.data.columns.encoding import DAY, Age, Category, Encoding, Kind, check_features
-from ranktune.solvers.data.columns.grammar import LARGE, number_of, warn_of_rounding, without_largest
-from ranktune.solvers.data.columns.texts import MISSING, Frame, Series, bits_of, numbered, places_among, values_of
+from ranktune.solvers.data.columns.grammar import LARGE, bits_of, number_of, warn_of_rounding, without_largest
+from ranktune.solvers.data.columns.texts import MISSING, Frame, Series, numbered, places_among, values_of
 
 _CELLS = 1 << 20
 """Cells that are converted at a time: 8 MB."""

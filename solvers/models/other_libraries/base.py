@@ -15,7 +15,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ints, JsonView, Matrix, dense
 from ranktune.solvers.core.errors import DataError, ModelFormatError
-from ranktune.solvers.data.columns.texts import text_of
+from ranktune.solvers.data.columns.grammar import text_of
 from ranktune.solvers.models.trees import Trees
 
 MAX_BYTES = 2**28

@@ -45,7 +45,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import STANDARD_NAME
-from ranktune.tuner.workers.worker_process import ONE_THREAD
+from ranktune.tuner.workers.fork_server import ONE_THREAD
 
 if TYPE_CHECKING:
     import optuna

@@ -5,6 +5,7 @@ import pytest
 
 from ranktune.dashboards.views.optimiser import DRAWS, panels
 from ranktune.tuner.gp.proposal import ACQUISITIONS
+from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.belief import Observation, fit_belief
 from tests.support.study_samples import named, number, numbers, study_data, study_of_splits, traces, trials_of
 
@@ -70,6 +71,8 @@ def test_samplers_without_a_surrogate_say_so() -> None:
     assert len(shown) == 2
     assert "tpe" in shown[1].note
     assert shown[1].figure is None
+    few, enough = (panels(study_data(trials_of(count)))[1] for count in (POLICY.search.startup - 1, 12))
+    assert "too few for a surrogate model" in few.note and few.figure is None and enough.figure is not None
 
 
 def test_splits_are_groups() -> None:

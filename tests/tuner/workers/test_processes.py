@@ -17,7 +17,7 @@ import pytest
 from ranktune.solvers.core.errors import ParameterError, ResultRefused, TooLong, WorkerLost
 from ranktune.tuner.workers.limits import Limits
 from ranktune.tuner.workers.processes import Processes
-from tests.support.process_samples import SOON, Lasting, alive, note, pid_in, soon
+from tests.support.process_samples import SOON, Lasting, alive, note, pid_in, sleeps, soon
 
 
 @pytest.fixture
@@ -26,11 +26,6 @@ def executor(two_lanes: Lasting) -> Iterator[Processes]:
     yield two_lanes
     for future in list(two_lanes._jobs):
         two_lanes.stop(future)
-
-
-def sleeps(path: Path) -> None:
-    note(path, os.getpid())
-    time.sleep(1000.0)
 
 
 def number(value: int) -> int:
@@ -262,20 +257,6 @@ if __name__ == "__main__":
         pids = [pid_in(tmp_path / name) for name in ("c", "python")]
         coordinator.send_signal(signal.SIGKILL)
     assert soon(lambda: not any(alive(pid) for pid in pids))
-
-
-def test_the_first_call_has_the_other_lanes_load_their_libraries() -> None:
-    with Processes(2) as executor:
-        pid = executor.call(os.getpid)
-        futures = [executor.submit(loaded) for _ in range(2)]
-        answers = dict(future.result(SOON) for future in futures)
-        assert answers[pid] is False or len(answers) == 1
-        assert all(is_loaded for worker, is_loaded in answers.items() if worker != pid)
-
-
-def loaded() -> tuple[int, bool]:
-    time.sleep(0.2)
-    return os.getpid(), "ranktune.tuner.evaluation.evaluate" in sys.modules and "numba" in sys.modules
 
 
 def test_a_worker_finds_modules_where_this_process_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
