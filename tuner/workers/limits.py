@@ -36,7 +36,7 @@ _messages: IO[bytes] | None = None
 class Limits:
     """Limits of one function: seconds of wall time, bytes of memory besides mapped files, bytes of its result.
 
-    The clock starts with the function, not with its worker, and is paused while kernels are compiled, here or elsewhere.
+    The clock starts with the function, not with its worker. It is paused while kernels are compiled, here or elsewhere.
     """
 
     seconds: float | None = None

@@ -38,7 +38,8 @@ def test_each_release_keeps_separate_machine_code(monkeypatch: pytest.MonkeyPatc
 
 
 def test_one_compiles_what_is_missing_and_the_others_wait_for_it(tmp_path: Path) -> None:
-    first, second = (KernelFiles(str(tmp_path / "kernels"), "kernel", "stamp") for _ in range(2))
+    place = (str(tmp_path / "kernels"), "kernel", "stamp")
+    first, second = (KernelFiles(*place) for _ in range(2))  # type: ignore[no-untyped-call]
     assert first.load("types") is None
     assert first.load("types") is None  # an error ended compiling
     with ThreadPoolExecutor(1) as thread:

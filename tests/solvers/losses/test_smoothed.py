@@ -129,9 +129,9 @@ def test_weights_are_means_over_all_rankings_by_their_probability() -> None:
 
 
 def test_noise_is_exponential_independent_and_a_hash_of_what_it_belongs_to() -> None:
-    table, order = draws.table_of(1), np.arange(20)
+    table = draws.table_of(1)
     assert np.allclose(np.sort(np.exp(-table)), (np.arange(len(table)) + 0.5) / len(table), rtol=1e-12)
-    uniform = np.exp([[[-noise(1, q, r, s, 50) for s in order] for r in order] for q in order]) - 0.5
+    uniform = np.exp([[[-noise(1, q, r, s, 50) for s in range(20)] for r in range(20)] for q in range(20)]) - 0.5
     assert abs(uniform.mean()) < 0.002  # four standard deviations, as below
     for axis in range(4):
         assert abs((uniform * np.roll(uniform, 1, axis)).mean()) < 4.0 / 12.0 / np.sqrt(uniform.size)
