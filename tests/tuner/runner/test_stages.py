@@ -12,8 +12,9 @@ import pytest
 import ranktune
 from ranktune.dashboards.terminal.leaderboard import conclusion
 from ranktune.solvers.core.errors import LeftOut, RankTuneWarning, StudyError
-from ranktune.solvers.models.base import load_model
+from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.evaluation.plans import Final
+from ranktune.tuner.evaluation.run import Run
 from ranktune.tuner.runner import choice_stages
 from ranktune.tuner.runner.choice_stages import BLEND, RESCORE, SAVE
 from ranktune.tuner.runner.engine import StudyRun
@@ -138,7 +139,12 @@ def test_a_study_stopped_after_its_answer_ends_as_another_without_fitting_the_ch
     said = conclusion(answer).splitlines()
     assert "goes on with that" in said[-1]
     fits, fit = list[object](), Final._fitted
-    monkeypatch.setattr(Final, "_fitted", lambda self, run: (fits.append(run.task), fit(self, run))[1])
+
+    def noted(self: Final, run: Run) -> Model:
+        fits.append(run.task)
+        return fit(self, run)
+
+    monkeypatch.setattr(Final, "_fitted", noted)
     with monkeypatch.context() as patch:
         patch.setattr(TrialLoop, "run", lambda _: pytest.fail("the search goes on"))
         resumed = ranktune.resume("s", home=tmp_path, jobs=1)
