@@ -17,7 +17,7 @@ WAITING = "ranktune:waiting"
 
 
 class KernelFiles(IndexDataCacheFile):
-    """The index of a kernel, and its machine code by signature: one process compiles what is missing or not believed."""
+    """The index and the machine code of a kernel. One process compiles what is missing or not believed."""
 
     _held = ExitStack()
 
