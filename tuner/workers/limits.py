@@ -36,7 +36,7 @@ _messages: IO[bytes] | None = None
 class Limits:
     """Limits of one function: seconds of wall time, bytes of memory besides mapped files, bytes of its result.
 
-    The clock starts with the function, not with its worker. It is paused while kernels are compiled, here or elsewhere.
+    The clock starts with the function, not with its worker, and is paused while numba compiles kernels.
     """
 
     seconds: float | None = None
@@ -163,8 +163,8 @@ def _clock(limits: Limits) -> Iterator[None]:
             if self.depth == 0:
                 _send(RESUMED)
 
-    compiling = Compiling()
-    with install_listener("numba:compile", compiling), install_listener(WAITING, compiling):
+    pauses = Compiling()
+    with install_listener("numba:compile", pauses), install_listener(WAITING, pauses):
         _send(BEGUN)
         yield
 

@@ -1,7 +1,4 @@
-"""How numba reads and writes the files of a kernel: its own readers believe what they find, whoever wrote it.
-
-What is missing, one process compiles, and the others wait for it.
-"""
+"""How numba reads and writes the files of a kernel: its own readers believe what they find, whoever wrote it."""
 
 from __future__ import annotations
 
@@ -17,23 +14,21 @@ from ranktune.solvers.core.files import locked
 from ranktune.solvers.core.machine_code.folders import is_believed, keep
 
 WAITING = "ranktune:waiting"
-"""The event, of numba's, of waiting for what another process compiles."""
 
 
 class KernelFiles(IndexDataCacheFile):
-    """The index of a kernel, and its machine code by signature: what is not believed is as if it were missing."""
+    """The index and the machine code of a kernel. One process compiles what is missing or not believed."""
 
     _held = ExitStack()
-    """Of a kernel that this process compiles: the lock, which other processes wait for."""
 
     def load(self, key: object) -> object:
-        """Return the machine code of a signature, None where there is none: then it is to be compiled and saved."""
-        self._held.close()  # an error may have ended what was compiled before
+        """Return the machine code of a signature, None where this process is to compile it."""
+        self._held.close()  # after an error
         code = self._loaded(key)
         if code is None:
             self._held, path = ExitStack(), Path(self._index_path)
             with suppress(OSError):
-                path.parent.mkdir(mode=0o700, exist_ok=True)
+                path.parent.mkdir(0o700, exist_ok=True)
                 try:
                     self._held.enter_context(locked(path, 0.0))
                 except TimeoutError:

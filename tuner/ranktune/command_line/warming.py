@@ -143,7 +143,7 @@ def compile_reading() -> float:
         file = Path(folder, "small.txt")
         file.write_text("\n".join(lines))
         for layout in ("dense", "sparse"):
-            read_text(file, layout=layout)  # with exponents, which are read by kernels
+            read_text(file, layout=layout)
         scatter(np.ones(1), np.zeros(1, np.int32), np.ones(1, np.int64), np.zeros((1, 1), np.float32))
     return sum(spent)
 

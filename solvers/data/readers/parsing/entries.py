@@ -149,7 +149,7 @@ def read_entries(
     values, columns = into.values, into.columns
     bits = values.view(np.uint64)
     n, width = state[VALUES], state[WIDTH]
-    previous = int(np.int64(-1))  # a constant would be compiled for itself
+    previous = int(np.int64(-1))  # no constant
     rising = True
     while True:
         p, n, previous = _common_entries(text, p, base, max_features, single, n, previous, into)

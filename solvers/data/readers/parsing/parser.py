@@ -171,7 +171,7 @@ def parse_lines(
 ) -> tuple[int, int]:
     """Parse text, see `parse`; return (fault, offset). One pass, without allocations."""
     comments = into.comments
-    p = int(np.int64(0))  # a constant would be compiled for itself
+    p = 0
     while p < len(text):
         line = p
         p = after_blanks(text, p)

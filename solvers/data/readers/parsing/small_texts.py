@@ -14,8 +14,7 @@ from ranktune.solvers.data.readers.parsing.decimals import Bytes
 from ranktune.solvers.data.readers.parsing.entries import BELOW_SINGLE, MIDWAY
 from ranktune.solvers.data.readers.parsing.parse_buffers import Fault, Grouped, ParseBuffers, ParseResult
 
-SMALL_TEXT = 1 << 23
-"""Bytes of a file. Larger ones are read sooner by kernels, once these are compiled."""
+SMALL_TEXT = 1 << 23  # bytes of a file
 
 _LINE = re.compile(
     rb"(\d{1,9}) qid:(0|[1-9]\d{0,17})((?: \d{1,7}:-?\d{1,7}(?:\.\d{1,7})?)+)[ \t\r]*"
