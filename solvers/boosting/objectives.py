@@ -99,8 +99,7 @@ class SmoothedPairs:
         """
         queries, rule, lists = self.queries, self.weights.rule(self.samples, self.seed), self._lists
         gradient, curvature = np.empty(queries.n_documents), np.empty(queries.n_documents)
-        shares = np.linspace(0, queries.n_documents, self.threads + 1)
-        ends = np.searchsorted(queries.starts, shares).tolist()
+        ends = np.searchsorted(queries.starts, np.linspace(0, queries.n_documents, self.threads + 1)).tolist()
 
         def fill(first: int, last: int) -> None:
             kernels.derivatives(rule, lists, number, first, last, scores, gradient, curvature)
@@ -111,8 +110,7 @@ class SmoothedPairs:
             with ThreadPoolExecutor(self.threads) as pool:
                 list(pool.map(fill, ends[:-1], ends[1:]))
         if queries.is_weighted:
-            gradient *= queries.weight_of_document
-            curvature *= queries.weight_of_document
+            return gradient * queries.weight_of_document, curvature * queries.weight_of_document
         return gradient, curvature
 
 

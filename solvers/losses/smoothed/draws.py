@@ -26,8 +26,7 @@ MARGIN = 1.4
 def table_of(seed: int) -> Floats:
     """Return -log(u), (BEGINNINGS + BLOCK,), where u are the same quantiles of (0, 1) for each seed, shuffled."""
     n = BEGINNINGS + BLOCK
-    shuffled: Floats = -np.log((np.random.default_rng(seed).permutation(n) + 0.5) / n)
-    return shuffled
+    return np.asarray(-np.log((np.random.default_rng(seed).permutation(n) + 0.5) / n))
 
 
 @compiled

@@ -163,9 +163,9 @@ def derivatives(
         loss = weight = 0.0
         if near:
             for order in orders:
-                more = _neighbours(rule, lists, known, a, order[:k], slope[a:b], bend[a:b])
-                loss += more[0]
-                weight += more[1]
+                value, more = _neighbours(rule, lists, known, a, order[:k], slope[a:b], bend[a:b])
+                loss += value
+                weight += more
         else:
             x, codes, often, n_levels = lists.gains[a:b], lists.codes[a:b], lists.copies[a:b], lists.levels[q]
             _arrange(codes, n_levels, k, sums)
