@@ -107,13 +107,14 @@ def evaluate(plan: Plan[R], task: Task, deadline: float | None = None) -> R:
             return replace(behind, stopped=smaller.name(1), steps=steps, samples=tuple(samples))
     best, stopped = 0, ""
     for number in range(1, len(plan.parts) + 1):
+        run.part = plan.name(number)
         for place, fit in enumerate(plan.fits(run, number)):
             run.score(place, fit)
             stopped = fit.stopped
-        run.end_part(plan.name(number))
+        run.end_part()
         best = run.best
         if not stopped and plan.is_lost(run, number, best):
-            stopped = plan.name(number)
+            stopped = run.part
         if stopped:
             break
     outcome = run.outcome(best, stopped)

@@ -11,6 +11,7 @@ import hashlib
 import json
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -57,8 +58,37 @@ def kept_model(task: Task) -> Model | None:
 
 
 def unfinished_model(task: Task) -> Model | None:
-    """Return the model of a task that its limit ended, None if there is none."""
-    return kept_model(task) if _path(task, UNFINISHED).exists() else None
+    """Return the model that a task can continue, None if there is none: its limit, or the end of its worker, ended it.
+
+    Its parameters have the rounds that it has grown to.
+    """
+    return growing_model(task) or (kept_model(task) if _path(task, UNFINISHED).exists() else None)
+
+
+def keep_growing(task: Task, model: Model | None) -> None:
+    """Save the model of a trial that runs in place of that before, or with None remove it."""
+    place = _growing(task)
+    if model is not None:
+        keep_model(place, model)
+        return
+    with suppress(OSError):
+        path = _path(place, "json")
+        for file in path.parent.glob(f"{path.stem}*"):  # the model, and the arrays beside it
+            file.unlink()
+
+
+def growing_model(task: Task) -> Model | None:
+    """Return the model of a trial that ran and has not ended, None if there is none."""
+    return kept_model(_growing(task))
+
+
+def rounds_of(task: Task, model: Model) -> int:
+    """Return the rounds that an unfinished model has grown to."""
+    return int(float(str(model.parameters[task.path_parameter])))
+
+
+def _growing(task: Task) -> Task:
+    return replace(task, plan=f"{task.plan}, growing")
 
 
 def keep_scores(task: Task, scores: NDArray[np.float32]) -> None:

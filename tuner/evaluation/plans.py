@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 
+from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.boosting.early_stopping import Patience
 from ranktune.solvers.core.arrays import Floats, Ints
@@ -20,8 +21,16 @@ from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.evaluate import Plan
 from ranktune.tuner.evaluation.feature_order import selected_columns
 from ranktune.tuner.evaluation.feature_sets import solver_parameters
-from ranktune.tuner.evaluation.fitting import fitted, grown, progressive, read_for_fit, sample, unfitted
-from ranktune.tuner.evaluation.models import as_model, keep_model, keep_scores, kept_model
+from ranktune.tuner.evaluation.fitting import fitted, grown, n_rounds, progressive, read_for_fit, sample, unfitted
+from ranktune.tuner.evaluation.models import (
+    as_model,
+    growing_model,
+    keep_growing,
+    keep_model,
+    keep_scores,
+    kept_model,
+    rounds_of,
+)
 from ranktune.tuner.evaluation.run import Fit, LimitReached, Run
 from ranktune.tuner.evaluation.task import Outcome, Task, chosen_parameters
 from ranktune.tuner.policy.racing import is_significantly_worse, still_racing
@@ -121,9 +130,23 @@ class GivenSplit(PlanOfFolds):
     def fits(self, run: Run, number: int) -> Iterator[Fit]:
         """Yield the model that has grown, or the fits of the path."""
         task, (fold,) = run.task, self.parts
+        if task.bound and run.is_over and (model := growing_model(task)) is not None:  # it counts as it is
+            run.rounds, run.model = rounds_of(task, model), model
+            run.unfinished = max(run.rounds, task.least) < task.bound
+            yield Fit(model, read_part(task.folder, fold.vali), fold.vali)
+            return
         whole, vali, columns = _read(task, fold)
         train = whole.with_columns(columns)
-        rankers = iter([grown(run, train, vali)]) if task.bound else ((ranker, "") for ranker in fitted(run, train))
+
+        def keep(ranker: BaseRanker) -> None:
+            rounds = {task.path_parameter: run.rounds + n_rounds(ranker)}
+            parameters = {**solver_parameters(task.parameters), **rounds}
+            keep_growing(task, as_model(ranker, task, whole, columns).replaced(parameters=parameters))
+
+        # Without a limit nothing is kept: then trials have the same bits however often they were interrupted.
+        keeping = keep if task.keep and task.limit < float("inf") else None
+        grows = iter([grown(run, train, vali, keeping)]) if task.bound else None
+        rankers = grows or ((ranker, "") for ranker in fitted(run, train))
         for place, (ranker, stopped) in enumerate(rankers):
             run.racing = place + 1
             yield Fit(ranker, vali, fold.vali, columns, stopped=stopped)
@@ -140,6 +163,8 @@ class GivenSplit(PlanOfFolds):
             final = _chosen(run, outcome)
             model = run.model.replaced(parameters=solver_parameters(final.parameters))
             keep_model(final, model, unfinished=run.unfinished)
+        if run.task.keep:
+            keep_growing(run.task, None)
         return super().finished(run, outcome)
 
 

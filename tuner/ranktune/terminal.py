@@ -62,7 +62,11 @@ class Lines(Silent):
         best = "" if report.best is None else f"  best {report.best:.4f} ({report.best_solver})"
         of = "" if report.total is None else f" of {report.total}"
         head = f"{_label(report.split)}trial {report.done}{of}"
-        self._print(f"{head}  {report.solver}  {outcome}{best}  {_time_left(report)}".rstrip())
+        self._print(f"{head}  {report.solver}  {outcome}{best}  {_time_left(report.seconds_left)}".rstrip())
+
+    def fit(self, text: str, seconds_left: float | None) -> None:
+        """Print how far a fit is."""
+        self._print(f"{text}  {_time_left(seconds_left)}".rstrip())
 
     def _print(self, text: str) -> None:
         self._last_line = time.monotonic()
@@ -75,6 +79,9 @@ class Verbose(Lines):
     def event(self, text: str) -> None:
         """Print the event."""
         self._print(text)
+
+    def fit(self, text: str, seconds_left: float | None) -> None:
+        """Print nothing: it is an event too."""
 
 
 class Live(Silent):
@@ -103,6 +110,7 @@ class Live(Silent):
         self._stage: TaskID | None = None
         self._begun = 0.0
         self._stopped = 0
+        self._best = ""
 
     def stage(self, text: str) -> None:
         """Print a line above the bar, or begin the bar of a stage after the trials."""
@@ -119,7 +127,7 @@ class Live(Silent):
         """Begin a bar."""
         self._start()
         self._end_stage()
-        self._stopped, self._begun = 0, time.monotonic()
+        self._stopped, self._begun, self._best = 0, time.monotonic(), ""
         count = _count(done, total)
         self._task = self._bar.add_task(
             f"{_label(name)}trials", total=total, completed=done, count=count, best="", left=""
@@ -131,14 +139,21 @@ class Live(Silent):
         self._stopped += bool(report.stopped)
         best = "" if report.best is None else f"best {report.best:.4f} ({report.best_solver})"
         best += f", {self._stopped} stopped early" if self._stopped else ""
+        self._best = best
         completed, total = float(report.done), report.total
         if total is None and report.seconds_left is not None:
             completed = time.monotonic() - self._begun
         whole = completed + (report.seconds_left or 0.0) if total is None else float(total)
-        count = _count(report.done, total)
-        self._bar.update(self._task, completed=completed, total=whole, count=count, best=best, left=_time_left(report))
+        count, left = _count(report.done, total), _time_left(report.seconds_left)
+        self._bar.update(self._task, completed=completed, total=whole, count=count, best=best, left=left)
         if report.error is not None:
             self._bar.console.print(f"trial {report.number} ({report.solver}) failed: {report.error}", style="dim")
+
+    def fit(self, text: str, seconds_left: float | None) -> None:
+        """Show after the best value how far a fit is."""
+        assert self._task is not None, "split comes before fit"
+        best, left = "; ".join(filter(None, (self._best, text))), _time_left(seconds_left)
+        self._bar.update(self._task, best=best, left=left)
 
     def close(self) -> None:
         """Stop the bar and show the cursor."""
@@ -181,11 +196,17 @@ class Notebook(Silent):
     def trial(self, report: TrialReport) -> None:
         """Show how far the trials are, at most twice a second."""
         best = "" if report.best is None else f"best {report.best:.4f} ({report.best_solver})"
+        self._lines.pop("stage", None)
         count = f"{_label(report.split)}trials {_count(report.done, report.total)}"
         self._lines[report.split] = ", ".join(filter(None, (count, best)))
-        self._left = _time_left(report)
+        self._left = _time_left(report.seconds_left)
         if report.done == report.total or time.monotonic() - self._shown > 0.5:
             self._show()
+
+    def fit(self, text: str, seconds_left: float | None) -> None:
+        """Show how far a fit is, until the next trial or stage."""
+        self._lines["stage"], self._left = text, _time_left(seconds_left)
+        self._show()
 
     def close(self) -> None:
         """Leave the trials, without the stage and the time left."""
@@ -208,10 +229,10 @@ def _count(done: int, total: int | None) -> str:
     return str(done) if total is None else f"{done}/{total}"
 
 
-def _time_left(report: TrialReport) -> str:
-    if report.seconds_left is None:
+def _time_left(seconds_left: float | None) -> str:
+    if seconds_left is None:
         return ""
-    seconds = max(0, round(report.seconds_left))
+    seconds = max(0, round(seconds_left))
     return f"{seconds // 60}:{seconds % 60:02d} left"
 
 

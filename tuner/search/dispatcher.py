@@ -14,10 +14,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import TooLong, WorkerLost, WorkersAway
 from ranktune.solvers.core.space import Value
+from ranktune.tuner.evaluation.growing import Rounds, listening
+from ranktune.tuner.evaluation.models import growing_model
 from ranktune.tuner.evaluation.outcome_checks import checked_outcome
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.policy.policy import Race
@@ -32,8 +35,8 @@ WORKERS_POLL = 1.0
 """Seconds between two looks at which workers have joined and which are lost."""
 LANES = "/lanes"
 """Suffix of the name of a coordinator that runs trials in processes of their own."""
-OVERDUE = 1.0
-"""Seconds after its limit at which a trial in a process of its own is ended."""
+OVERDUE, OVERDUE_SHARE = 1.0, 0.01
+"""Seconds after its limit at which a trial in a process of its own is ended, and the share of the limit."""
 GRACE = 4.0
 """Seconds that running trials get to finish when a study is interrupted."""
 IN_COMMON = 2
@@ -104,6 +107,8 @@ class Dispatcher:
         self._apart = apart
         self._other: Executor | None = None
         self._suspects: set[int] = set()
+        self._heard: dict[int, Rounds] = {}
+        self.on_rounds: Callable[[Running, Rounds], None] = lambda *_: None
         self._lost: Counter[int] = Counter()  # the losses of each trial, since one has ended
         self._polled, self._renewed, self._due = float("-inf"), self._clock.now(), float("inf")
 
@@ -120,7 +125,7 @@ class Dispatcher:
     @property
     def is_overdue(self) -> bool:
         """Whether a trial is still running well after its limit."""
-        return self.busy and self._clock.now() > self._due + OVERDUE
+        return self.busy and self._clock.now() > self._due
 
     @property
     def jobs(self) -> int:
@@ -136,7 +141,7 @@ class Dispatcher:
     def start(self, trial: Running) -> None:
         """Begin a trial in a free worker process, or else offer it to the workers that joined."""
         self._offered[trial.number] = trial
-        self._due = self._clock.now() + trial.task.limit
+        self._due = self._clock.now() + trial.task.limit * (1.0 + OVERDUE_SHARE) + OVERDUE
         if len(self._on_lanes) < self._executor.jobs:
             self._start_on_lane(trial)
         else:
@@ -174,6 +179,9 @@ class Dispatcher:
                 self._start_on_lane(trial)
         seconds = POLL_JOINED if self._offered else POLL
         done = self._clock.wait(self._on_lanes, seconds) if self._on_lanes else set()
+        if isinstance(self._executor, Processes):
+            for future, (trial, _) in self._on_lanes.items():
+                self._hear(trial, self._executor.rounds(future))
         if not self._on_lanes:
             self._clock.sleep(seconds)
         ends = {future: outcome_of(future) for future in done}
@@ -186,10 +194,11 @@ class Dispatcher:
         """End the lease of a trial that is not written into the record by `Record.append`."""
         self._leases.close(number)
 
-    def stop(self, grace: float = GRACE) -> Generator[tuple[Running, Outcome], None, None]:
+    def stop(self, grace: float = GRACE, *, cut: bool = False) -> Generator[tuple[Running, Outcome], None, None]:
         """Yield the trials that finish within grace seconds, then put back those that this process holds.
 
-        A trial that was yielded and is not in the record by then is put back too, also if the iterator is closed.
+        With cut, boosting whose model was saved as it grew counts with the rounds of that, and is not put back. A trial
+        that was yielded and is not in the record by then is put back too, also if the iterator is closed.
         """
         until = self._clock.now() + grace
         try:
@@ -198,6 +207,14 @@ class Dispatcher:
                     ended = self._returned(future, outcome_of(future))
                     if ended is not None:
                         yield ended
+            for future, (trial, _) in list(self._on_lanes.items()) if cut else ():
+                self._executor_of(trial).stop(future)
+                if growing_model(trial.task) is None:
+                    continue
+                outcome = self._objective(replace(trial.task, limit=0.0, samples=(), incumbent=None))
+                if outcome.error is None:
+                    del self._on_lanes[future]
+                    yield trial, outcome
         finally:
             for future, (trial, _) in self._on_lanes.items():
                 self._executor_of(trial).stop(future)
@@ -229,7 +246,17 @@ class Dispatcher:
             return
         del self._offered[trial.number]
         self._log(Event.STARTED, trial.number, attempt=lease.attempt)
-        self._on_lanes[self._executor_of(trial).submit(self._objective, trial.task)] = trial, lease
+        begun: Future[Outcome] = Future()
+        self._on_lanes[begun] = trial, lease  # where it runs in this process, it may be interrupted
+        with listening(partial(self._hear, trial)):
+            future = self._executor_of(trial).submit(self._objective, trial.task)
+        self._on_lanes[future] = self._on_lanes.pop(begun)
+
+    def _hear(self, trial: Running, rounds: Rounds | None) -> None:
+        """Pass on how far the fit of a trial is, unless that is known."""
+        if rounds is not None and self._heard.get(trial.number) != rounds:
+            self._heard[trial.number] = rounds
+            self.on_rounds(trial, rounds)
 
     def _executor_of(self, trial: Running) -> Executor:
         if trial.number not in self._suspects:

@@ -57,6 +57,9 @@ class Progress(Protocol):
     def trial(self, report: TrialReport) -> None:
         """Show a finished trial, which is in the record by now."""
 
+    def fit(self, text: str, seconds_left: float | None) -> None:
+        """Show how far the fit of a running trial is, every few seconds, and the seconds until the split has ended."""
+
     def event(self, text: str) -> None:
         """Show an event of the log as a line of text."""
 
@@ -74,6 +77,9 @@ class Silent:
         """Show nothing."""
 
     def trial(self, report: TrialReport) -> None:
+        """Show nothing."""
+
+    def fit(self, text: str, seconds_left: float | None) -> None:
         """Show nothing."""
 
     def event(self, text: str) -> None:

@@ -21,6 +21,7 @@ from typing import IO
 from ranktune.solvers.core.errors import ParameterError, ResultRefused
 from ranktune.solvers.core.machine_code.folders import remark_on_cache
 from ranktune.solvers.core.numba_internals import load_types
+from ranktune.tuner.evaluation.growing import listening
 from ranktune.tuner.splits.memory import allow, own_memory
 
 MAX_RESULT_BYTES = 64 * 2**20
@@ -56,8 +57,8 @@ def check_limits(limits: Limits) -> None:
 def serve(coordinator: int) -> None:
     """Run what comes on the standard input, until that ends: this process is a worker of the process coordinator.
 
-    An order is a pickled call with its limits, or None to load the libraries of trials. Marks and results go to the
-    standard output, and what is printed to the standard error.
+    An order is a pickled call with its limits, or None to load the libraries of trials. Marks, reports of fits and
+    results go to the standard output, and what is printed to the standard error.
     """
     global _messages
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -81,7 +82,7 @@ def run(payload: bytes, limits: Limits) -> tuple[bool, bytes]:
     """Return whether the call pickled in payload returned, and its pickled result or error."""
     try:
         function, arguments = pickle.loads(payload)
-        with _clock(limits), _memory(limits):
+        with _clock(limits), _memory(limits), listening(_send):
             result = function(*arguments)
         return True, pickled(result, limits.result)
     except BaseException as error:  # the process continues in any case

@@ -23,6 +23,7 @@ from typing import Any, Self, TypeVar
 
 from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.errors import ResultRefused, TooLong, WorkerLost
+from ranktune.tuner.evaluation.growing import Rounds
 from ranktune.tuner.workers.custom import payload_of
 from ranktune.tuner.workers.limits import BEGUN, PAUSED, RESUMED, Limits
 from ranktune.tuner.workers.worker_process import WorkerProcess
@@ -45,12 +46,13 @@ RESERVE_DELAY = 1.0
 
 @dataclass(eq=False)
 class Job:
-    """A pickled call, its future, and the worker that it runs on."""
+    """A pickled call, its future, the worker that it runs on, and the last report of its fit."""
 
     payload: bytes
     limits: Limits
     future: Future[Any] = field(default_factory=Future)
     worker: WorkerProcess | None = None
+    rounds: Rounds | None = None
 
     def fail(self, error: BaseException) -> None:
         """Set the exception of the future, unless it is done."""
@@ -158,6 +160,11 @@ class Processes:
             warnings.warn(message, category, stacklevel=2)
         return result  # type: ignore[return-value]
 
+    def rounds(self, future: Future[Any]) -> Rounds | None:
+        """Return the last report of the fit of a function that runs, None before the first."""
+        job = self._jobs.get(future)
+        return None if job is None else job.rounds
+
     def stop(self, future: Future[Any]) -> None:
         """End the function of future at once, with its worker: the future fails with WorkerLost."""
         with self._lock:
@@ -237,6 +244,9 @@ class Processes:
                 return True
             if message is None:
                 return self._is_lost(job, worker, clock)
+            if isinstance(message, Rounds):
+                job.rounds = message
+                continue
             clock.apply(message)
             self._keep_reserve(job, clock)
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import ParameterError, ResultRefused, TooLong, WorkerLost
+from ranktune.tuner.evaluation.growing import Rounds, report
 from ranktune.tuner.workers.limits import Limits
 from ranktune.tuner.workers.processes import Processes
 from tests.support.process_samples import SOON, Lasting, alive, note, pid_in, soon
@@ -40,6 +41,15 @@ def number(value: int) -> int:
 def test_more_functions_than_lanes_wait_for_their_turn(executor: Processes) -> None:
     futures = [executor.submit(number, value) for value in range(40)]
     assert [future.result(SOON) for future in futures] == list(range(40))
+
+
+def test_how_far_a_fit_is_comes_from_its_worker(executor: Processes) -> None:
+    def fits() -> None:
+        report(Rounds("all queries", 240, 2000, 0.75, 60.0))
+        time.sleep(1000.0)
+
+    future = executor.submit(fits)
+    assert soon(lambda: executor.rounds(future) == Rounds("all queries", 240, 2000, 0.75, 60.0))
 
 
 def test_a_worker_that_dies_idle_is_replaced_unnoticed(executor: Processes) -> None:
