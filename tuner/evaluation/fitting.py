@@ -25,7 +25,7 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.solvers.registry import make, solver_class
 from ranktune.tuner.evaluation.feature_sets import HALF_LIFE, SHARES, solver_parameters
-from ranktune.tuner.evaluation.models import rounds_of, unfinished_model
+from ranktune.tuner.evaluation.models import growing_model, rounds_of
 from ranktune.tuner.evaluation.run import LimitReached, Run
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.policy.racing import GrowthRace
@@ -124,7 +124,7 @@ def grown(
 
 def _continued(task: Task, ranker: BaseRanker, train: Queries) -> int:
     """Let a ranker continue the unfinished model of its task; return the rounds of that, 0 where there is none."""
-    earlier = unfinished_model(task) if task.keep and isinstance(ranker, BoostedRanker) else None
+    earlier = growing_model(task) if task.keep and isinstance(ranker, BoostedRanker) else None
     if earlier is None or earlier.n_features != train.n_features or not isinstance(ranker, BoostedRanker):
         return 0
     rounds = rounds_of(task, earlier)

@@ -12,10 +12,10 @@ EVERY = 8.0
 
 @dataclass(frozen=True)
 class Rounds:
-    """How far a fit is: iterations done, and of boosting also the most and the metric on validation queries so far.
+    """How far a fit is: the part of the plan that is fitted, the iterations done, and the seconds since the plan began.
 
-    part is the part of the plan that is fitted, such as a fold, and seconds are those since the fit began. Without
-    them, most is 0 and value is NaN.
+    Of boosting they are rounds, with the most that there may be, else 0, and value is the metric on validation queries,
+    else NaN.
     """
 
     part: str
@@ -26,9 +26,8 @@ class Rounds:
 
     def __str__(self) -> str:
         """Return the rounds, the value and the seconds, in words."""
-        of = f" of {self.most}" if self.most else ""
         value = f", {self.value:.4f}" if self.value == self.value else ""
-        return f"{self.part}: {self.done}{of} rounds{value}, {self.seconds:.0f} s"
+        return f"{self.part}: {self.done} {'rounds' if self.most else 'iterations'}{value}, {self.seconds:.0f} s"
 
 
 _listeners: list[Callable[[Rounds], None]] = []

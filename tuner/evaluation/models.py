@@ -31,18 +31,14 @@ from ranktune.tuner.splits.store import located
 
 KEPT = "kept"
 """Subfolder of a problem's folder."""
-UNFINISHED = "unfinished"
-"""Ending of the empty file beside a model that can be continued."""
 
 
-def keep_model(task: Task, model: Model, *, unfinished: bool = False) -> None:
-    """Save the model that a task gave on the training queries of its split. An unfinished one can be continued."""
+def keep_model(task: Task, model: Model) -> None:
+    """Save the model that a task gave on the training queries of its split."""
     path = _path(task, "json")
     with suppress(OSError):
         path.parent.mkdir(exist_ok=True)
         model.save(path)
-        if unfinished:
-            _path(task, UNFINISHED).touch()
 
 
 def has_model(task: Task) -> bool:
@@ -57,16 +53,8 @@ def kept_model(task: Task) -> Model | None:
     return None
 
 
-def unfinished_model(task: Task) -> Model | None:
-    """Return the model that a task can continue, None if there is none: its limit, or the end of its worker, ended it.
-
-    Its parameters have the rounds that it has grown to.
-    """
-    return growing_model(task) or (kept_model(task) if _path(task, UNFINISHED).exists() else None)
-
-
 def keep_growing(task: Task, model: Model | None) -> None:
-    """Save the model of a trial that runs in place of that before, or with None remove it."""
+    """Save the model that a task can continue, of the rounds that its parameters have; with None remove it."""
     place = _growing(task)
     if model is not None:
         keep_model(place, model)
@@ -78,7 +66,7 @@ def keep_growing(task: Task, model: Model | None) -> None:
 
 
 def growing_model(task: Task) -> Model | None:
-    """Return the model of a trial that ran and has not ended, None if there is none."""
+    """Return the model that a task can continue, which the limit or the end of its process ended; None without one."""
     return kept_model(_growing(task))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -81,6 +82,7 @@ class Folds(PlanOfFolds):
             yield Fit(ranker, vali, fold.vali, columns)
             if patience is not None:
                 patience.update(int(task.path[place]), run.parts[place][-1])
+                run.report(time.monotonic(), int(task.path[place]), run.parts[place][-1])
                 if patience.over:
                     run.racing = place + 1
                     return
@@ -159,12 +161,14 @@ class GivenSplit(PlanOfFolds):
             value = mean_of(outcome.per_query[run.task.metrics[0]], run.weights)
             chosen = float(max(run.rounds, run.task.least))
             outcome = replace(outcome, chosen=chosen, path=((chosen, value),))
+        if run.task.keep:
+            keep_growing(run.task, None)
         if run.model is not None and not outcome.stopped:
             final = _chosen(run, outcome)
             model = run.model.replaced(parameters=solver_parameters(final.parameters))
-            keep_model(final, model, unfinished=run.unfinished)
-        if run.task.keep:
-            keep_growing(run.task, None)
+            keep_model(final, model)
+            if run.unfinished:
+                keep_growing(final, model)
         return super().finished(run, outcome)
 
 

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
-from functools import partial
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import TooLong, WorkerLost, WorkersAway
@@ -35,8 +34,8 @@ WORKERS_POLL = 1.0
 """Seconds between two looks at which workers have joined and which are lost."""
 LANES = "/lanes"
 """Suffix of the name of a coordinator that runs trials in processes of their own."""
-OVERDUE, OVERDUE_SHARE = 1.0, 0.01
-"""Seconds after its limit at which a trial in a process of its own is ended, and the share of the limit."""
+OVERDUE = 1.0
+"""Seconds after its limit, and a hundredth of that, at which a trial in a process of its own is ended."""
 GRACE = 4.0
 """Seconds that running trials get to finish when a study is interrupted."""
 IN_COMMON = 2
@@ -107,7 +106,6 @@ class Dispatcher:
         self._apart = apart
         self._other: Executor | None = None
         self._suspects: set[int] = set()
-        self._heard: dict[int, Rounds] = {}
         self.on_rounds: Callable[[Running, Rounds], None] = lambda *_: None
         self._lost: Counter[int] = Counter()  # the losses of each trial, since one has ended
         self._polled, self._renewed, self._due = float("-inf"), self._clock.now(), float("inf")
@@ -141,7 +139,7 @@ class Dispatcher:
     def start(self, trial: Running) -> None:
         """Begin a trial in a free worker process, or else offer it to the workers that joined."""
         self._offered[trial.number] = trial
-        self._due = self._clock.now() + trial.task.limit * (1.0 + OVERDUE_SHARE) + OVERDUE
+        self._due = self._clock.now() + trial.task.limit * 1.01 + OVERDUE
         if len(self._on_lanes) < self._executor.jobs:
             self._start_on_lane(trial)
         else:
@@ -179,9 +177,10 @@ class Dispatcher:
                 self._start_on_lane(trial)
         seconds = POLL_JOINED if self._offered else POLL
         done = self._clock.wait(self._on_lanes, seconds) if self._on_lanes else set()
-        if isinstance(self._executor, Processes):
-            for future, (trial, _) in self._on_lanes.items():
-                self._hear(trial, self._executor.rounds(future))
+        for future, (trial, _) in self._on_lanes.items():
+            executor = self._executor_of(trial)
+            if isinstance(executor, Processes) and (rounds := executor.new_rounds(future)) is not None:
+                self.on_rounds(trial, rounds)
         if not self._on_lanes:
             self._clock.sleep(seconds)
         ends = {future: outcome_of(future) for future in done}
@@ -248,15 +247,9 @@ class Dispatcher:
         self._log(Event.STARTED, trial.number, attempt=lease.attempt)
         begun: Future[Outcome] = Future()
         self._on_lanes[begun] = trial, lease  # where it runs in this process, it may be interrupted
-        with listening(partial(self._hear, trial)):
+        with listening(lambda rounds: self.on_rounds(trial, rounds)):
             future = self._executor_of(trial).submit(self._objective, trial.task)
         self._on_lanes[future] = self._on_lanes.pop(begun)
-
-    def _hear(self, trial: Running, rounds: Rounds | None) -> None:
-        """Pass on how far the fit of a trial is, unless that is known."""
-        if rounds is not None and self._heard.get(trial.number) != rounds:
-            self._heard[trial.number] = rounds
-            self.on_rounds(trial, rounds)
 
     def _executor_of(self, trial: Running) -> Executor:
         if trial.number not in self._suspects:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class TrialReport:
     stopped: str = ""
 
 
-class Progress(Protocol):
-    """A display of a study. The coordinating process calls its methods."""
+class Silent:
+    """A display of a study that shows nothing, and that others extend. The coordinating process calls its methods."""
 
     def stage(self, text: str) -> None:
         """Show what happens outside of trials, as reading and refitting."""
@@ -67,23 +67,4 @@ class Progress(Protocol):
         """Close the display once the study has ended or failed."""
 
 
-class Silent:
-    """A display that shows nothing."""
-
-    def stage(self, text: str) -> None:
-        """Show nothing."""
-
-    def split(self, name: str, total: int | None, done: int) -> None:
-        """Show nothing."""
-
-    def trial(self, report: TrialReport) -> None:
-        """Show nothing."""
-
-    def fit(self, text: str, seconds_left: float | None) -> None:
-        """Show nothing."""
-
-    def event(self, text: str) -> None:
-        """Show nothing."""
-
-    def close(self) -> None:
-        """Show nothing."""
+Progress: TypeAlias = Silent

@@ -160,10 +160,12 @@ class Processes:
             warnings.warn(message, category, stacklevel=2)
         return result  # type: ignore[return-value]
 
-    def rounds(self, future: Future[Any]) -> Rounds | None:
-        """Return the last report of the fit of a function that runs, None before the first."""
-        job = self._jobs.get(future)
-        return None if job is None else job.rounds
+    def new_rounds(self, future: Future[Any]) -> Rounds | None:
+        """Return the last report of the fit of a function, None if there was none since the last call."""
+        job, rounds = self._jobs.get(future), None
+        if job is not None:
+            rounds, job.rounds = job.rounds, None
+        return rounds
 
     def stop(self, future: Future[Any]) -> None:
         """End the function of future at once, with its worker: the future fails with WorkerLost."""

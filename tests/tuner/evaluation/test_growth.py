@@ -98,14 +98,16 @@ def test_a_model_that_grows_is_kept_and_reported_until_its_fit_ends(
     with pytest.raises(KeyboardInterrupt), listening(killed):
         attempt(task)
     assert [(rounds.done, rounds.most) for rounds in heard] == [(number, 200) for number in range(1, 9)]
-    assert (model := growing_model(task)) is not None and 1 <= rounds_of(task, model) <= 7
+    model = growing_model(task)
+    assert model is not None
+    assert 1 <= rounds_of(task, model) <= 7
     taken = attempt(replace(task, limit=0.0, keep_scores=True))
     assert (taken.error, taken.unfinished, taken.chosen) == (None, True, rounds_of(task, model))
     mean = parse_metric(METRIC).mean(model.predict(VALI), VALI)
     assert taken.path == ((taken.chosen, pytest.approx(mean)),)
     assert mean in [pytest.approx(rounds.value) for rounds in heard]
     assert growing_model(task) is None
-    assert len(list((folder / "kept").iterdir())) == 3  # the model, its mark and its scores
+    assert len(list((folder / "kept").iterdir())) == 3  # the model, that to continue and its scores
 
 
 def test_a_finished_model_is_fitted_from_the_beginning(folder: Path) -> None:

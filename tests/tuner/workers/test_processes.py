@@ -49,7 +49,11 @@ def test_how_far_a_fit_is_comes_from_its_worker(executor: Processes) -> None:
         time.sleep(1000.0)
 
     future = executor.submit(fits)
-    assert soon(lambda: executor.rounds(future) == Rounds("all queries", 240, 2000, 0.75, 60.0))
+    while (rounds := executor.new_rounds(future)) is None:
+        assert not future.done()
+        time.sleep(0.01)
+    assert rounds == Rounds("all queries", 240, 2000, 0.75, 60.0)
+    assert executor.new_rounds(future) is None
 
 
 def test_a_worker_that_dies_idle_is_replaced_unnoticed(executor: Processes) -> None:
