@@ -19,18 +19,12 @@ SOON = 30.0
 
 
 class Lasting(Processes):
-    """Workers that serve one study after the other: the end of a block waits for what runs, and ends none.
-
-    None is in reserve: its libraries take a second to load, and `test_reserve.py` is about it.
-    """
+    """Workers that serve one study after the other: the end of a block waits for what runs, and ends none."""
 
     def __exit__(self, *_: object) -> None:
         wait(list(self._jobs), SOON)
         for future in list(self._jobs):  # of a test that failed
             self.stop(future)
-
-    def _keep_reserve(self, *_: object) -> None:
-        return None
 
     def end(self) -> None:
         super().__exit__(KeyboardInterrupt, None, None)

@@ -2,8 +2,7 @@
 
 A thread for each function that runs at a time gives a worker one function after the other, and waits for its messages.
 Workers end with the thread that started them, and these threads live as long as the executor. Workers that are free are
-kept in one list: those whose function has ended, those that load their libraries while the data are read, and one in
-reserve where a function that runs may cost its worker, which takes a second to replace.
+kept in one list: those whose function has ended, and those that load their libraries while the data are read.
 """
 
 from __future__ import annotations
@@ -40,8 +39,6 @@ NOT_STARTED = "not started"
 """How the reason of a worker that could not be started begins."""
 STOPPED = "stopped"
 """The reason of a worker that was ended with its function."""
-RESERVE_DELAY = 1.0
-"""Seconds between the start of a worker and of another in reserve, so that the second does not delay the first."""
 
 
 @dataclass(eq=False)
@@ -102,8 +99,7 @@ class Processes:
         self._jobs: dict[Future[Any], Job] = {}  # waiting or running
         self._threads: list[threading.Thread] = []
         self._free: list[WorkerProcess] = []
-        self._had_loss = self._loads_others = False
-        self._reserve_from = 0.0
+        self._loads_others = False
 
     def __enter__(self) -> Self:
         return self
@@ -234,7 +230,6 @@ class Processes:
                 message = worker.messages.get(timeout=min(POLL_SECONDS, max(0.0, clock.left)))
             except Empty:
                 if clock.left <= 0.0:
-                    self._had_loss = True
                     worker.kill()
                     late = TooLong(job.limits.seconds or 0.0) if clock.begun else WorkerLost("it never began to work")
                     job.fail(late)
@@ -248,9 +243,8 @@ class Processes:
                 return self._is_lost(job, worker, clock)
             if isinstance(message, Rounds):
                 job.rounds = message
-                continue
-            clock.apply(message)
-            self._keep_reserve(job, clock)
+            else:
+                clock.apply(message)
 
     def _finish(self, job: Job, worker: WorkerProcess, returned: bool, payload: bytes) -> None:
         """Set the outcome that the worker sent, once the worker is free."""
@@ -270,40 +264,23 @@ class Processes:
     def _is_lost(self, job: Job, worker: WorkerProcess, clock: _Clock) -> bool:
         """Fail the job of a worker that died; return False where the job had not begun, nor was stopped."""
         worker.kill()
-        if not job.future.done():
-            self._had_loss = True
-            if not clock.begun:
-                return False
+        if not (job.future.done() or clock.begun):
+            return False
         job.fail(WorkerLost(worker.exit_reason(), worker.last_output()))
         return True
 
     def _taken(self) -> WorkerProcess:
         """Return a free worker that lives, or a new one."""
         with self._lock:
-            self._remove_dead()
-            if self._free:
-                return self._free.pop()
-            self._reserve_from = time.monotonic() + RESERVE_DELAY
+            while self._free:
+                worker = self._free.pop()
+                if not worker.dead:
+                    return worker
+                worker.kill()
         return WorkerProcess()
-
-    def _keep_reserve(self, job: Job, clock: _Clock) -> None:
-        """Keep a free worker while a running job may cost its worker: under limits, or after a loss."""
-        limited = job.limits.seconds is not None or job.limits.bytes is not None
-        if clock.begun and (limited or self._had_loss):
-            with self._lock:
-                self._remove_dead()
-                if not self._free and time.monotonic() >= self._reserve_from:
-                    self._add_free()
-
-    def _remove_dead(self) -> None:
-        dead = [worker for worker in self._free if worker.dead]
-        self._free = [worker for worker in self._free if worker not in dead]
-        for worker in dead:
-            worker.kill()
 
     def _add_free(self) -> None:
         """Start a worker that loads the libraries of trials, if it can be started."""
-        self._reserve_from = time.monotonic() + RESERVE_DELAY
         with suppress(OSError):
             worker = WorkerProcess()
             self._free.append(worker)

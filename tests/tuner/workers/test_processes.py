@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import ParameterError, ResultRefused, TooLong, WorkerLost
-from ranktune.tuner.evaluation.growing import Rounds, report
-from ranktune.tuner.workers.limits import Limits
+from ranktune.tuner.workers.limits import BEGUN, Limits, pickled
 from ranktune.tuner.workers.processes import Processes
+from ranktune.tuner.workers.worker_process import WorkerProcess
 from tests.support.process_samples import SOON, Lasting, alive, note, pid_in, soon
 
 
@@ -43,17 +43,16 @@ def test_more_functions_than_lanes_wait_for_their_turn(executor: Processes) -> N
     assert [future.result(SOON) for future in futures] == list(range(40))
 
 
-def test_how_far_a_fit_is_comes_from_its_worker(executor: Processes) -> None:
-    def fits() -> None:
-        report(Rounds("all queries", 240, 2000, 0.75, 60.0))
-        time.sleep(1000.0)
-
-    future = executor.submit(fits)
-    while (rounds := executor.new_rounds(future)) is None:
-        assert not future.done()
-        time.sleep(0.01)
-    assert rounds == Rounds("all queries", 240, 2000, 0.75, 60.0)
-    assert executor.new_rounds(future) is None
+def test_loading_is_not_taken_for_the_function() -> None:
+    """What a worker tells, by which clocks start, is of the functions that it is sent."""
+    worker = WorkerProcess()
+    try:
+        worker.load()
+        worker.send(pickled((os.getpid, ()), None), Limits())
+        assert worker.messages.get(timeout=SOON) == BEGUN
+        assert worker.messages.get(timeout=SOON)[0] is True
+    finally:
+        worker.kill()
 
 
 def test_a_worker_that_dies_idle_is_replaced_unnoticed(executor: Processes) -> None:
