@@ -59,14 +59,13 @@ class Lines(Silent):
         outcome = f"failed: {report.error}" if report.value is None else f"{report.value:.4f}"
         if report.stopped:
             outcome = f"stopped after {report.stopped}, significantly worse"
-        best = "" if report.best is None else f"  best {report.best:.4f} ({report.best_solver})"
         of = "" if report.total is None else f" of {report.total}"
         head = f"{_label(report.split)}trial {report.done}{of}"
-        self._print(f"{head}  {report.solver}  {outcome}{best}  {_time_left(report.seconds_left)}".rstrip())
+        self._print(f"{head}  {report.solver}  {outcome}  {_best(report)}  {_time_left(report)}".rstrip())
 
-    def fit(self, text: str, seconds_left: float | None) -> None:
+    def fit(self, text: str) -> None:
         """Print how far a fit is."""
-        self._print(f"{text}  {_time_left(seconds_left)}".rstrip())
+        self._print(text)
 
     def _print(self, text: str) -> None:
         self._last_line = time.monotonic()
@@ -80,7 +79,7 @@ class Verbose(Lines):
         """Print the event."""
         self._print(text)
 
-    def fit(self, text: str, seconds_left: float | None) -> None:
+    def fit(self, text: str) -> None:
         """Print nothing: it is an event too."""
 
 
@@ -137,23 +136,20 @@ class Live(Silent):
         """Advance the bar."""
         assert self._task is not None, "split comes before trial"
         self._stopped += bool(report.stopped)
-        best = "" if report.best is None else f"best {report.best:.4f} ({report.best_solver})"
-        best += f", {self._stopped} stopped early" if self._stopped else ""
-        self._best = best
+        self._best = _best(report) + (f", {self._stopped} stopped early" if self._stopped else "")
         completed, total = float(report.done), report.total
         if total is None and report.seconds_left is not None:
             completed = time.monotonic() - self._begun
         whole = completed + (report.seconds_left or 0.0) if total is None else float(total)
-        count, left = _count(report.done, total), _time_left(report.seconds_left)
-        self._bar.update(self._task, completed=completed, total=whole, count=count, best=best, left=left)
+        count, left = _count(report.done, total), _time_left(report)
+        self._bar.update(self._task, completed=completed, total=whole, count=count, best=self._best, left=left)
         if report.error is not None:
             self._bar.console.print(f"trial {report.number} ({report.solver}) failed: {report.error}", style="dim")
 
-    def fit(self, text: str, seconds_left: float | None) -> None:
+    def fit(self, text: str) -> None:
         """Show after the best value how far a fit is."""
         assert self._task is not None, "split comes before fit"
-        best, left = "; ".join(filter(None, (self._best, text))), _time_left(seconds_left)
-        self._bar.update(self._task, best=best, left=left)
+        self._bar.update(self._task, best="; ".join(filter(None, (self._best, text))), left="")
 
     def close(self) -> None:
         """Stop the bar and show the cursor."""
@@ -195,17 +191,16 @@ class Notebook(Silent):
 
     def trial(self, report: TrialReport) -> None:
         """Show how far the trials are, at most twice a second."""
-        best = "" if report.best is None else f"best {report.best:.4f} ({report.best_solver})"
         self._lines.pop("stage", None)
         count = f"{_label(report.split)}trials {_count(report.done, report.total)}"
-        self._lines[report.split] = ", ".join(filter(None, (count, best)))
-        self._left = _time_left(report.seconds_left)
+        self._lines[report.split] = ", ".join(filter(None, (count, _best(report))))
+        self._left = _time_left(report)
         if report.done == report.total or time.monotonic() - self._shown > 0.5:
             self._show()
 
-    def fit(self, text: str, seconds_left: float | None) -> None:
+    def fit(self, text: str) -> None:
         """Show how far a fit is, until the next trial or stage."""
-        self._lines["stage"], self._left = text, _time_left(seconds_left)
+        self._lines["stage"], self._left = text, ""
         self._show()
 
     def close(self) -> None:
@@ -229,10 +224,14 @@ def _count(done: int, total: int | None) -> str:
     return str(done) if total is None else f"{done}/{total}"
 
 
-def _time_left(seconds_left: float | None) -> str:
-    if seconds_left is None:
+def _best(report: TrialReport) -> str:
+    return "" if report.best is None else f"best {report.best:.4f} ({report.best_solver})"
+
+
+def _time_left(report: TrialReport) -> str:
+    if report.seconds_left is None:
         return ""
-    seconds = max(0, round(seconds_left))
+    seconds = max(0, round(report.seconds_left))
     return f"{seconds // 60}:{seconds % 60:02d} left"
 
 

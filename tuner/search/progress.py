@@ -57,8 +57,8 @@ class Silent:
     def trial(self, report: TrialReport) -> None:
         """Show a finished trial, which is in the record by now."""
 
-    def fit(self, text: str, seconds_left: float | None) -> None:
-        """Show how far the fit of a running trial is, every few seconds, and the seconds until the split has ended."""
+    def fit(self, text: str) -> None:
+        """Show how far the fit of a running trial is, every few seconds."""
 
     def event(self, text: str) -> None:
         """Show an event of the log as a line of text."""
