@@ -17,8 +17,7 @@ from ranktune.solvers.data.scaling import moderate, subtract_means
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model
-from ranktune.tuner.evaluation.growing import EVERY, Rounds, report
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import EVERY, Outcome, Rounds, Task, report
 
 NONE: Ints = np.empty(0, dtype=np.int64)
 

@@ -18,10 +18,9 @@ from dataclasses import dataclass, replace
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import TooLong, WorkerLost, WorkersAway
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.evaluation.growing import Rounds, listening
 from ranktune.tuner.evaluation.models import growing_model
 from ranktune.tuner.evaluation.outcome_checks import checked_outcome
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import Outcome, Rounds, Task, listening
 from ranktune.tuner.policy.policy import Race
 from ranktune.tuner.storage.leases import LEASED, Lease, Leases
 from ranktune.tuner.study.events import Event, Events

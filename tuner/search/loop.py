@@ -25,9 +25,8 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import AllFailed, StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.evaluate import attempt
-from ranktune.tuner.evaluation.growing import Rounds
 from ranktune.tuner.evaluation.outcome_checks import comparable_outcome, failed_outcome
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import Outcome, Rounds, Task
 from ranktune.tuner.policy.actions import Finish
 from ranktune.tuner.policy.next_trial import ALL_RUN, GIVEN_UP, NO_TIME, next_action
 from ranktune.tuner.policy.policy import POLICY, Policy

@@ -21,7 +21,6 @@ from typing import IO
 from ranktune.solvers.core.errors import ParameterError, ResultRefused
 from ranktune.solvers.core.machine_code.folders import remark_on_cache
 from ranktune.solvers.core.numba_internals import load_types
-from ranktune.tuner.evaluation.growing import listening
 from ranktune.tuner.splits.memory import allow, own_memory
 
 MAX_RESULT_BYTES = 64 * 2**20
@@ -82,6 +81,8 @@ def run(payload: bytes, limits: Limits) -> tuple[bool, bytes]:
     """Return whether the call pickled in payload returned, and its pickled result or error."""
     try:
         function, arguments = pickle.loads(payload)
+        from ranktune.tuner.evaluation.task import listening  # it loads numpy, as what is called does
+
         with _clock(limits), _memory(limits), listening(_send):
             result = function(*arguments)
         return True, pickled(result, limits.result)

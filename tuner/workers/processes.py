@@ -18,14 +18,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.errors import ResultRefused, TooLong, WorkerLost
-from ranktune.tuner.evaluation.growing import Rounds
 from ranktune.tuner.workers.custom import payload_of
 from ranktune.tuner.workers.limits import BEGUN, PAUSED, RESUMED, Limits
 from ranktune.tuner.workers.worker_process import WorkerProcess
+
+if TYPE_CHECKING:
+    from ranktune.tuner.evaluation.task import Rounds
 
 T = TypeVar("T")
 
@@ -241,10 +243,10 @@ class Processes:
                 return True
             if message is None:
                 return self._is_lost(job, worker, clock)
-            if isinstance(message, Rounds):
-                job.rounds = message
-            else:
+            if isinstance(message, bytes):
                 clock.apply(message)
+            else:
+                job.rounds = message
 
     def _finish(self, job: Job, worker: WorkerProcess, returned: bool, payload: bytes) -> None:
         """Set the outcome that the worker sent, once the worker is free."""

@@ -15,10 +15,9 @@ from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.evaluation import fitting, run
 from ranktune.tuner.evaluation.evaluate import attempt
-from ranktune.tuner.evaluation.growing import Rounds, listening
 from ranktune.tuner.evaluation.models import growing_model, kept_model, rounds_of
 from ranktune.tuner.evaluation.serialization import pack, unpack
-from ranktune.tuner.evaluation.task import Task
+from ranktune.tuner.evaluation.task import Rounds, Task, listening
 from ranktune.tuner.splits.plans import PLAN, Fold
 from ranktune.tuner.splits.store import write_problem
 from tests.support.engine_samples import graded
@@ -104,7 +103,7 @@ def test_a_model_that_grows_is_kept_and_reported_until_its_fit_ends(
     taken = attempt(replace(task, limit=0.0, keep_scores=True))
     assert (taken.error, taken.unfinished, taken.chosen) == (None, True, rounds_of(task, model))
     mean = parse_metric(METRIC).mean(model.predict(VALI), VALI)
-    assert taken.path == ((taken.chosen, pytest.approx(mean)),)
+    assert [list(point) for point in taken.path] == [[taken.chosen, pytest.approx(mean)]]
     assert mean in [pytest.approx(rounds.value) for rounds in heard]
     assert growing_model(task) is None
     assert len(list((folder / "kept").iterdir())) == 3  # the model, that to continue and its scores

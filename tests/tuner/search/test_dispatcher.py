@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import ResultRefused, TooLong, WorkerLost, WorkersAway
-from ranktune.tuner.evaluation.growing import Rounds, report
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import Outcome, Rounds, Task, report
 from ranktune.tuner.policy.policy import Race
 from ranktune.tuner.search.dispatcher import GRACE, LANES, Clock, Dispatcher, Running, own_name
 from ranktune.tuner.storage.leases import LEASED, WAITING, Lease, Leases
