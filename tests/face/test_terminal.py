@@ -50,10 +50,14 @@ def test_the_live_display_follows_and_lets_go(capsys: pytest.CaptureFixture[str]
     (task,) = live._bar.tasks
     assert (task.completed, task.fields["best"]) == (6, "best 0.5000 (RankSVM)")
     assert task.fields["count"] == "6/10"
+    for display in (live, Lines()):
+        display.fit("trial 3 SymmetricGBDT, 240 rounds")
+    assert task.fields["best"] == "best 0.5000 (RankSVM); trial 3 SymmetricGBDT, 240 rounds"
     live.close()
     shown = capsys.readouterr().err
     assert "reading [bold]x[/bold]" in shown
     assert "trial 5 (RankSVM) failed: OSError: gone" in shown
+    assert "\ntrial 3 SymmetricGBDT, 240 rounds\n" in shown
 
 
 def test_what_was_stopped_is_said_to_be_behind_and_is_counted(capsys: pytest.CaptureFixture[str]) -> None:

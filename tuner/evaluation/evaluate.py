@@ -93,13 +93,14 @@ def evaluate(plan: Plan[R], task: Task, deadline: float | None = None) -> R:
     run = Run(task, plan.queries(task), plan.evaluated, deadline)
     best, stopped = 0, ""
     for number in range(1, len(plan.parts) + 1):
+        run.part = plan.name(number)
         for place, fit in enumerate(plan.fits(run, number)):
             run.score(place, fit)
             stopped = fit.stopped
-        run.end_part(plan.name(number))
+        run.end_part()
         best = run.best
         if not stopped and plan.is_lost(run, number, best):
-            stopped = plan.name(number)
+            stopped = run.part
         if stopped:
             break
     return plan.finished(run, run.outcome(best, stopped))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from ranktune.solvers.base.ranker import BaseRanker
+from ranktune.solvers.base.ranker import BaseRanker, Step
 from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.boosting.lightgbm.bins import MAX_KEPT_BYTES
 from ranktune.solvers.boosting.lightgbm.ranker import LightGBMRanker
@@ -25,7 +25,7 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.solvers.registry import make, solver_class
 from ranktune.tuner.evaluation.feature_sets import HALF_LIFE, SHARES, solver_parameters
-from ranktune.tuner.evaluation.models import unfinished_model
+from ranktune.tuner.evaluation.models import growing_model, rounds_of
 from ranktune.tuner.evaluation.run import LimitReached, Run
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.policy.racing import GrowthRace
@@ -34,6 +34,8 @@ from ranktune.tuner.splits.store import read_development, read_part
 
 BYTES_OF_DOCUMENT, BYTES_OF_FIT = 100, 120 << 20
 """What LightGBM takes besides a byte for each column of a document: for each document, and in all."""
+KEEP_EVERY = 60.0
+"""Seconds between two savings of a model that grows, and before the first."""
 
 
 def unfitted(task: Task) -> BaseRanker:
@@ -71,6 +73,8 @@ def fitted(run: Run, train: Queries, vali: Queries | None = None, *, cut: bool =
             step = next(steps, None)
         if step is None:
             break
+        if isinstance(step, Step):
+            run.report(time.monotonic(), step.iteration)
         if cut and run.is_over and isinstance(ranker, BoostedRanker) and n_rounds(ranker):
             run.unfinished = True
             break
@@ -81,12 +85,14 @@ def fitted(run: Run, train: Queries, vali: Queries | None = None, *, cut: bool =
         yield ranker
 
 
-def grown(run: Run, train: Queries, vali: Queries) -> tuple[BaseRanker, str]:
+def grown(
+    run: Run, train: Queries, vali: Queries, keep: Callable[[BaseRanker], None] | None = None
+) -> tuple[BaseRanker, str]:
     """Return a boosted ranker grown until validation queries stop it, or until the time is over.
 
-    An unfinished model of the same task is continued. The text says after how many rounds it was stopped because it
-    cannot become as good as the incumbent, empty where it was not. Raises LimitReached where the first round has not
-    ended in time.
+    An unfinished model of the same task is continued. keep is called with the ranker once a minute. The text says after
+    how many rounds it was stopped because it cannot become as good as the incumbent, empty where it was not. Raises
+    LimitReached where the first round has not ended in time.
     """
     task, ranker = run.task, unfitted(run.task)
     run.rounds, bound = _continued(task, ranker, train), task.bound
@@ -96,13 +102,17 @@ def grown(run: Run, train: Queries, vali: Queries) -> tuple[BaseRanker, str]:
     race = GrowthRace(task.incumbent, bound, rate, weights=vali.query_weights, race=task.race)
     metric = parse_metric(task.metrics[0])
     with run.fitting():
-        last, took = float("inf"), 0.0
+        last, took, kept = float("inf"), 0.0, time.monotonic()
         for step in ranker.fit_steps(train, vali=vali):
             now = time.monotonic()
             took, last = max(now - last, 0.0), now
             if now + took > run.deadline:  # another round would end too late
                 run.unfinished = True
                 break
+            run.report(now, run.rounds + step.iteration, -step.objective)
+            if keep is not None and now - kept > KEEP_EVERY:
+                kept = now
+                keep(ranker)
             if race.is_look(step.iteration) and race.is_lost(metric.per_query(ranker.predict(vali), vali)):
                 return ranker, f"{step.iteration} rounds"
     if n_rounds(ranker) == 0:
@@ -114,10 +124,10 @@ def grown(run: Run, train: Queries, vali: Queries) -> tuple[BaseRanker, str]:
 
 def _continued(task: Task, ranker: BaseRanker, train: Queries) -> int:
     """Let a ranker continue the unfinished model of its task; return the rounds of that, 0 where there is none."""
-    earlier = unfinished_model(task) if task.keep and isinstance(ranker, BoostedRanker) else None
+    earlier = growing_model(task) if task.keep and isinstance(ranker, BoostedRanker) else None
     if earlier is None or earlier.n_features != train.n_features or not isinstance(ranker, BoostedRanker):
         return 0
-    rounds = int(float(str(task.parameters[task.path_parameter])))
+    rounds = rounds_of(task, earlier)
     ranker.continue_from(earlier).set_params(random_state=task.seed + rounds)  # other draws than in its first rounds
     return rounds
 

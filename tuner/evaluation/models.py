@@ -11,6 +11,7 @@ import hashlib
 import json
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,18 +31,14 @@ from ranktune.tuner.splits.store import located
 
 KEPT = "kept"
 """Subfolder of a problem's folder."""
-UNFINISHED = "unfinished"
-"""Ending of the empty file beside a model that can be continued."""
 
 
-def keep_model(task: Task, model: Model, *, unfinished: bool = False) -> None:
-    """Save the model that a task gave on the training queries of its split. An unfinished one can be continued."""
+def keep_model(task: Task, model: Model) -> None:
+    """Save the model that a task gave on the training queries of its split."""
     path = _path(task, "json")
     with suppress(OSError):
         path.parent.mkdir(exist_ok=True)
         model.save(path)
-        if unfinished:
-            _path(task, UNFINISHED).touch()
 
 
 def keep_final(task: Task, model: Model, seconds: float) -> float:
@@ -67,9 +64,30 @@ def kept_model(task: Task) -> Model | None:
     return None
 
 
-def unfinished_model(task: Task) -> Model | None:
-    """Return the model of a task that its limit ended, None if there is none."""
-    return kept_model(task) if _path(task, UNFINISHED).exists() else None
+def keep_growing(task: Task, model: Model | None) -> None:
+    """Save the model that a task can continue, of the rounds that its parameters have; with None remove it."""
+    place = _growing(task)
+    if model is not None:
+        keep_model(place, model)
+        return
+    with suppress(OSError):
+        path = _path(place, "json")
+        for file in path.parent.glob(f"{path.stem}*"):  # the model, and the arrays beside it
+            file.unlink()
+
+
+def growing_model(task: Task) -> Model | None:
+    """Return the model that a task can continue, which the limit or the end of its process ended; None without one."""
+    return kept_model(_growing(task))
+
+
+def rounds_of(task: Task, model: Model) -> int:
+    """Return the rounds that an unfinished model has grown to."""
+    return int(float(str(model.parameters[task.path_parameter])))
+
+
+def _growing(task: Task) -> Task:
+    return replace(task, plan=f"{task.plan}, growing")
 
 
 def keep_scores(task: Task, scores: NDArray[np.float32]) -> None:

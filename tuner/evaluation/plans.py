@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ from typing import Self
 
 import numpy as np
 
+from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.boosting.early_stopping import Patience
 from ranktune.solvers.core.arrays import Floats, Ints
@@ -20,8 +22,17 @@ from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.evaluate import Plan
 from ranktune.tuner.evaluation.feature_order import selected_columns
 from ranktune.tuner.evaluation.feature_sets import solver_parameters
-from ranktune.tuner.evaluation.fitting import fitted, grown, progressive, read_for_fit, sample, unfitted
-from ranktune.tuner.evaluation.models import as_model, keep_final, keep_model, keep_scores, kept_model
+from ranktune.tuner.evaluation.fitting import fitted, grown, n_rounds, progressive, read_for_fit, sample, unfitted
+from ranktune.tuner.evaluation.models import (
+    as_model,
+    growing_model,
+    keep_final,
+    keep_growing,
+    keep_model,
+    keep_scores,
+    kept_model,
+    rounds_of,
+)
 from ranktune.tuner.evaluation.run import Fit, LimitReached, Run
 from ranktune.tuner.evaluation.task import Outcome, Task, chosen_parameters
 from ranktune.tuner.policy.racing import is_significantly_worse, still_racing
@@ -72,6 +83,7 @@ class Folds(PlanOfFolds):
             yield Fit(ranker, vali, fold.vali, columns)
             if patience is not None:
                 patience.update(int(task.path[place]), run.parts[place][-1])
+                run.report(time.monotonic(), int(task.path[place]), run.parts[place][-1])
                 if patience.over:
                     run.racing = place + 1
                     return
@@ -114,9 +126,23 @@ class GivenSplit(PlanOfFolds):
     def fits(self, run: Run, number: int) -> Iterator[Fit]:
         """Yield the model that has grown, or the fits of the path."""
         task, (fold,) = run.task, self.parts
+        if task.bound and run.is_over and (model := growing_model(task)) is not None:  # it counts as it is
+            run.rounds, run.model = rounds_of(task, model), model
+            run.unfinished = max(run.rounds, task.least) < task.bound
+            yield Fit(model, read_part(task.folder, fold.vali), fold.vali)
+            return
         whole, vali, columns = _read(task, fold)
         train = whole.with_columns(columns)
-        rankers = iter([grown(run, train, vali)]) if task.bound else ((ranker, "") for ranker in fitted(run, train))
+
+        def keep(ranker: BaseRanker) -> None:
+            rounds = {task.path_parameter: run.rounds + n_rounds(ranker)}
+            parameters = {**solver_parameters(task.parameters), **rounds}
+            keep_growing(task, as_model(ranker, task, whole, columns).replaced(parameters=parameters))
+
+        # Without a limit nothing is kept: then trials have the same bits however often they were interrupted.
+        keeping = keep if task.keep and task.limit < float("inf") else None
+        grows = iter([grown(run, train, vali, keeping)]) if task.bound else None
+        rankers = grows or ((ranker, "") for ranker in fitted(run, train))
         for place, (ranker, stopped) in enumerate(rankers):
             run.racing = place + 1
             yield Fit(ranker, vali, fold.vali, columns, stopped=stopped)
@@ -129,10 +155,14 @@ class GivenSplit(PlanOfFolds):
             value = mean_of(outcome.per_query[run.task.metrics[0]], run.weights)
             chosen = float(max(run.rounds, run.task.least))
             outcome = replace(outcome, chosen=chosen, path=((chosen, value),))
+        if run.task.keep:
+            keep_growing(run.task, None)
         if run.model is not None and not outcome.stopped:
             final = _chosen(run, outcome)
             model = run.model.replaced(parameters=solver_parameters(final.parameters))
-            keep_model(final, model, unfinished=run.unfinished)
+            keep_model(final, model)
+            if run.unfinished:
+                keep_growing(final, model)
         return super().finished(run, outcome)
 
 

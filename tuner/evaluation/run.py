@@ -17,7 +17,7 @@ from ranktune.solvers.data.scaling import moderate, subtract_means
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import EVERY, Outcome, Rounds, Task, report
 
 NONE: Ints = np.empty(0, dtype=np.int64)
 
@@ -65,6 +65,8 @@ class Run:
         The rounds that a boosted model has grown to.
     unfinished : bool
         Whether the deadline ended its growth.
+    part : str
+        The part of the plan that is evaluated.
     latest : array of shape (n_queries,)
         The first metric of the fit that was scored last, by query of those that it scored.
     kept : list of array
@@ -75,7 +77,8 @@ class Run:
         size = self.racing = max(len(task.path), 1)
         self.task, self.queries, self.evaluated, self.deadline = task, queries, evaluated, deadline
         self.model: Model | None = None
-        self.rounds, self.unfinished = 0, False
+        self.rounds, self.unfinished, self.part = 0, False, ""
+        self._begun = self._reported = time.monotonic()
         self.latest, self.kept = np.empty(0), list[Floats]()
         weights = queries.query_weights
         self.weights = None if weights is None else weights[evaluated]
@@ -97,6 +100,12 @@ class Run:
         begun = time.process_time()
         yield
         self._fitting += time.process_time() - begun
+
+    def report(self, now: float, done: int, value: float = float("nan")) -> None:
+        """Let whoever listens know of the iterations done, and the metric of boosting, once every EVERY seconds."""
+        if now - self._reported >= EVERY:
+            self._reported = now
+            report(Rounds(self.part, done, self.task.bound, value, now - self._begun))
 
     @property
     def is_over(self) -> bool:
@@ -139,9 +148,9 @@ class Run:
             self._scores[place, self.queries.documents_of(fit.numbers)] += scores
         return scores
 
-    def end_part(self, name: str) -> None:
-        """Note that all models that remain have been scored on a part of the plan."""
-        self._steps.append((time.time(), name))
+    def end_part(self) -> None:
+        """Note that all models that remain have been scored on the part of the plan."""
+        self._steps.append((time.time(), self.part))
 
     def values(self, place: int | Ints, name: str | None = None, numbers: Ints | None = None) -> Floats:
         """Return the metric by query, of those evaluated unless numbers are given, (n,); NaN for those to come.

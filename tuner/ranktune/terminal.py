@@ -61,10 +61,13 @@ class Lines(Silent):
         outcome = f"failed: {report.error}" if report.value is None else f"{report.value:.4f}"
         if report.stopped:
             outcome = f"stopped after {report.stopped}, significantly worse"
-        best = "" if report.best is None else f"  best {report.best:.4f} ({report.best_solver})"
         of = "" if report.total is None else f" of {report.total}"
         head = f"{_label(report.split)}trial {report.done}{of}"
-        self._print(f"{head}  {report.solver}  {outcome}{best}  {_time_left(report)}".rstrip())
+        self._print(f"{head}  {report.solver}  {outcome}  {_best(report)}  {_time_left(report)}".rstrip())
+
+    def fit(self, text: str) -> None:
+        """Print how far a fit is."""
+        self._print(text)
 
     def answer(self, result: Result) -> None:
         """Print the answer."""
@@ -82,6 +85,9 @@ class Verbose(Lines):
     def event(self, text: str) -> None:
         """Print the event."""
         self._print(text)
+
+    def fit(self, text: str) -> None:
+        """Print nothing: it is an event too."""
 
 
 class Live(Silent):
@@ -110,6 +116,7 @@ class Live(Silent):
         self._stage: TaskID | None = None
         self._begun = 0.0
         self._stopped = 0
+        self._best = ""
 
     def stage(self, text: str) -> None:
         """Print a line above the bar, or begin the bar of a stage after the trials."""
@@ -126,7 +133,7 @@ class Live(Silent):
         """Begin a bar."""
         self._start()
         self._end_stage()
-        self._stopped, self._begun = 0, time.monotonic()
+        self._stopped, self._begun, self._best = 0, time.monotonic(), ""
         count = _count(done, total)
         self._task = self._bar.add_task(
             f"{_label(name)}trials", total=total, completed=done, count=count, best="", left=""
@@ -136,14 +143,13 @@ class Live(Silent):
         """Advance the bar."""
         assert self._task is not None, "split comes before trial"
         self._stopped += bool(report.stopped)
-        best = "" if report.best is None else f"best {report.best:.4f} ({report.best_solver})"
-        best += f", {self._stopped} stopped early" if self._stopped else ""
+        self._best = _best(report) + (f", {self._stopped} stopped early" if self._stopped else "")
         completed, total = float(report.done), report.total
         if total is None and report.seconds_left is not None:
             completed = time.monotonic() - self._begun
         whole = completed + (report.seconds_left or 0.0) if total is None else float(total)
-        count = _count(report.done, total)
-        self._bar.update(self._task, completed=completed, total=whole, count=count, best=best, left=_time_left(report))
+        count, left = _count(report.done, total), _time_left(report)
+        self._bar.update(self._task, completed=completed, total=whole, count=count, best=self._best, left=left)
         if report.error is not None:
             self._bar.console.print(f"trial {report.number} ({report.solver}) failed: {report.error}", style="dim")
 
@@ -152,6 +158,11 @@ class Live(Silent):
         for task in self._bar.task_ids:
             self._bar.update(task, visible=False)
         self._bar.console.print("", *answer(result), "", sep="\n", markup=False)
+
+    def fit(self, text: str) -> None:
+        """Show after the best value how far a fit is."""
+        assert self._task is not None, "split comes before fit"
+        self._bar.update(self._task, best="; ".join(filter(None, (self._best, text))), left="")
 
     def close(self) -> None:
         """Stop the bar and show the cursor."""
@@ -193,9 +204,9 @@ class Notebook(Silent):
 
     def trial(self, report: TrialReport) -> None:
         """Show how far the trials are, at most twice a second."""
-        best = "" if report.best is None else f"best {report.best:.4f} ({report.best_solver})"
+        self._lines.pop("stage", None)
         count = f"{_label(report.split)}trials {_count(report.done, report.total)}"
-        self._lines[report.split] = ", ".join(filter(None, (count, best)))
+        self._lines[report.split] = ", ".join(filter(None, (count, _best(report))))
         self._left = _time_left(report)
         if report.done == report.total or time.monotonic() - self._shown > 0.5:
             self._show()
@@ -205,6 +216,11 @@ class Notebook(Silent):
         self._lines.pop("stage", None)
         self._lines |= {line: line for line in answer(result)}
         self._left = ""
+        self._show()
+
+    def fit(self, text: str) -> None:
+        """Show how far a fit is, until the next trial or stage."""
+        self._lines["stage"], self._left = text, ""
         self._show()
 
     def close(self) -> None:
@@ -233,6 +249,10 @@ def answer(result: Result) -> list[str]:
 
 def _count(done: int, total: int | None) -> str:
     return str(done) if total is None else f"{done}/{total}"
+
+
+def _best(report: TrialReport) -> str:
+    return "" if report.best is None else f"best {report.best:.4f} ({report.best_solver})"
 
 
 def _time_left(report: TrialReport) -> str:

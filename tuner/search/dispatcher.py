@@ -18,8 +18,9 @@ from dataclasses import dataclass, replace
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import TooLong, WorkerLost, WorkersAway
 from ranktune.solvers.core.space import Value
+from ranktune.tuner.evaluation.models import growing_model
 from ranktune.tuner.evaluation.outcome_checks import checked_outcome
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import Outcome, Rounds, Task, listening
 from ranktune.tuner.policy.policy import Race
 from ranktune.tuner.storage.leases import LEASED, Lease, Leases
 from ranktune.tuner.study.events import Event, Events
@@ -33,7 +34,7 @@ WORKERS_POLL = 1.0
 LANES = "/lanes"
 """Suffix of the name of a coordinator that runs trials in processes of their own."""
 OVERDUE = 1.0
-"""Seconds after its limit at which a trial in a process of its own is ended."""
+"""Seconds after its limit, and a hundredth of that, at which a trial in a process of its own is ended."""
 GRACE = 4.0
 """Seconds that running trials get to finish when a study is interrupted."""
 IN_COMMON = 2
@@ -101,6 +102,7 @@ class Dispatcher:
         self._apart = apart
         self._other: Executor | None = None
         self._suspects: set[int] = set()
+        self.on_rounds: Callable[[Running, Rounds], None] = lambda *_: None
         self._lost: Counter[int] = Counter()  # the losses of each trial, since one has ended
         self._polled, self._renewed, self._due = float("-inf"), self._clock.now(), float("inf")
 
@@ -117,7 +119,7 @@ class Dispatcher:
     @property
     def is_overdue(self) -> bool:
         """Whether a trial is still running well after its limit."""
-        return self.busy and self._clock.now() > self._due + OVERDUE
+        return self.busy and self._clock.now() > self._due
 
     @property
     def jobs(self) -> int:
@@ -133,7 +135,7 @@ class Dispatcher:
     def start(self, trial: Running) -> None:
         """Begin a trial in a free worker process, or else offer it to the workers that joined."""
         self._offered[trial.number] = trial
-        self._due = self._clock.now() + trial.task.limit
+        self._due = self._clock.now() + trial.task.limit * 1.01 + OVERDUE
         if len(self._on_lanes) < self._executor.jobs:
             self._start_on_lane(trial)
         else:
@@ -171,6 +173,10 @@ class Dispatcher:
                 self._start_on_lane(trial)
         seconds = POLL_JOINED if self._offered else POLL
         done = self._clock.wait(self._on_lanes, seconds) if self._on_lanes else set()
+        for future, (trial, _) in self._on_lanes.items():
+            executor = self._executor_of(trial)
+            if isinstance(executor, Processes) and (rounds := executor.new_rounds(future)) is not None:
+                self.on_rounds(trial, rounds)
         if not self._on_lanes:
             self._clock.sleep(seconds)
         ends = {future: outcome_of(future) for future in done}
@@ -183,10 +189,11 @@ class Dispatcher:
         """End the lease of a trial that is not written into the record by `Record.append`."""
         self._leases.close(number)
 
-    def stop(self, grace: float = GRACE) -> Generator[tuple[Running, Outcome], None, None]:
+    def stop(self, grace: float = GRACE, *, cut: bool = False) -> Generator[tuple[Running, Outcome], None, None]:
         """Yield the trials that finish within grace seconds, then put back those that this process holds.
 
-        A trial that was yielded and is not in the record by then is put back too, also if the iterator is closed.
+        With cut, boosting whose model was saved as it grew counts with the rounds of that, and is not put back. A trial
+        that was yielded and is not in the record by then is put back too, also if the iterator is closed.
         """
         until = self._clock.now() + grace
         try:
@@ -195,6 +202,14 @@ class Dispatcher:
                     ended = self._returned(future, outcome_of(future))
                     if ended is not None:
                         yield ended
+            for future, (trial, _) in list(self._on_lanes.items()) if cut else ():
+                self._executor_of(trial).stop(future)
+                if growing_model(trial.task) is None:
+                    continue
+                outcome = self._objective(replace(trial.task, limit=0.0, incumbent=None))
+                if outcome.error is None:
+                    del self._on_lanes[future]
+                    yield trial, outcome
         finally:
             for future, (trial, _) in self._on_lanes.items():
                 self._executor_of(trial).stop(future)
@@ -228,10 +243,13 @@ class Dispatcher:
             return
         del self._offered[trial.number]
         self._log(Event.STARTED, trial.number, attempt=lease.attempt)
-        executor = self._executor_of(trial)
+        executor, begun = self._executor_of(trial), Future[Outcome]()
+        self._on_lanes[begun] = trial, lease  # where it runs in this process, it may be interrupted
         self.runs_here = isinstance(executor, InProcess)
-        self._on_lanes[executor.submit(self._objective, trial.task)] = trial, lease
+        with listening(lambda rounds: self.on_rounds(trial, rounds)):
+            future = executor.submit(self._objective, trial.task)
         self.runs_here = False
+        self._on_lanes[future] = self._on_lanes.pop(begun)
 
     def _executor_of(self, trial: Running) -> Executor:
         if trial.number not in self._suspects:

@@ -25,7 +25,7 @@ from ranktune.solvers.core.errors import AllFailed, StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.outcome_checks import comparable_outcome, failed_outcome
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import Outcome, Rounds, Task
 from ranktune.tuner.policy.actions import Finish
 from ranktune.tuner.policy.next_trial import ALL_RUN, GIVEN_UP, NO_TIME, next_action
 from ranktune.tuner.policy.policy import POLICY, Policy
@@ -79,6 +79,11 @@ class Reports:
     def given_up(self, trial: Running, outcome: Outcome) -> None:
         """Log that a trial ended at the deadline, and is not recorded."""
         self._events.write(Event.PRUNED, trial=trial.number, split=self._split, reason=outcome.error)
+
+    def rounds(self, trial: Running, rounds: Rounds) -> None:
+        """Log and show how far the fit of a trial is."""
+        self._events.write(Event.ROUNDS, trial=trial.number, split=self._split, **vars(rounds))
+        self._progress.fit(f"trial {trial.number} {trial.task.solver}, {rounds}")
 
     def recorded(self, number: int, outcome: Outcome, written: FrozenTrial) -> None:
         """Count and log a trial that is in the record."""
@@ -195,6 +200,7 @@ class TrialLoop:
         done = {number_of(trial) for trial in trials}
         self._missing = [number for number in range(study.n_trials) if number not in done]
         self._reports = Reports(study, split, progress, events, budget, len(done))
+        self._dispatcher.on_rounds = self._reports.rounds
         self._requests = Requests(study, space, task_of, self._dispatcher, budget)
         self._failed_in_a_row = 0
         self._waiting: Running | None = None
@@ -249,13 +255,13 @@ class TrialLoop:
                 self._complete(trial, outcome)
             if self._dispatcher.is_overdue:  # between two steps of the running trials there was no end
                 self._finish(GIVEN_UP)
-                self._stop(0.0)
+                self._stop(0.0, cut=True)
 
     def _answer_signal(self, interrupts: Interrupts) -> None:
         """End the search after the first Ctrl-C, if there is something to choose from; else stop in good order."""
         may_end = self._may_end and interrupts.is_ctrl_c
         if may_end and self._finished.leader() is not None:
-            self._stop(0.0)
+            self._stop(0.0, cut=True)
         else:
             self._reports.stage("stopping: running trials have a few seconds to finish; Ctrl-C again ends at once")
             self._stop(GRACE)
@@ -263,8 +269,8 @@ class TrialLoop:
             self._finish(CTRL_C)
             interrupts.forget()
 
-    def _stop(self, grace: float) -> None:
-        with closing(self._dispatcher.stop(grace)) as ending:
+    def _stop(self, grace: float, *, cut: bool = False) -> None:
+        with closing(self._dispatcher.stop(grace, cut=cut)) as ending:
             for trial, outcome in ending:
                 self._complete(trial, outcome)
 

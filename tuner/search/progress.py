@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from ranktune.tuner.selection.results import Result
@@ -48,8 +48,8 @@ class TrialReport:
     stopped: str = ""
 
 
-class Progress(Protocol):
-    """A display of a study. The coordinating process calls its methods."""
+class Silent:
+    """A display of a study that shows nothing, and that others extend. The coordinating process calls its methods."""
 
     def stage(self, text: str) -> None:
         """Show what happens outside of trials, as reading and refitting."""
@@ -63,6 +63,9 @@ class Progress(Protocol):
     def answer(self, result: Result) -> None:
         """Show the answer: the chosen model, which is saved, what is expected of it and what it scored on test."""
 
+    def fit(self, text: str) -> None:
+        """Show how far the fit of a running trial is, every few seconds."""
+
     def event(self, text: str) -> None:
         """Show an event of the log as a line of text."""
 
@@ -70,23 +73,4 @@ class Progress(Protocol):
         """Close the display once the study has ended or failed."""
 
 
-class Silent:
-    """A display that shows nothing."""
-
-    def stage(self, text: str) -> None:
-        """Show nothing."""
-
-    def split(self, name: str, total: int | None, done: int) -> None:
-        """Show nothing."""
-
-    def trial(self, report: TrialReport) -> None:
-        """Show nothing."""
-
-    def answer(self, result: Result) -> None:
-        """Show nothing."""
-
-    def event(self, text: str) -> None:
-        """Show nothing."""
-
-    def close(self) -> None:
-        """Show nothing."""
+Progress: TypeAlias = Silent

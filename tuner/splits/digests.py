@@ -21,8 +21,8 @@ Bits: TypeAlias = NDArray[np.uint64]
 
 NOTHING = 0
 """The digest of queries whose documents all have one grade."""
-BLOCK = 1 << 20
-"""Values that are processed together."""
+BLOCK = 1 << 16
+"""Values that are processed together: what is computed of them stays in the processor's cache."""
 SKETCH, SAMPLE = 3, 10_000
 """Waves of a sketch, and documents that give the scale of features."""
 FAR = 1024.0
@@ -142,8 +142,8 @@ def _squeezed(values: Matrix, origin: Floats, size: Floats) -> Floats:
     """Return values on their scale, missing and huge ones as numbers."""
     with np.errstate(over="ignore"):
         parts = np.divide(values - origin, size, out=np.zeros(values.shape), where=size > 0.0)
-        squeezed: Floats = np.nan_to_num(np.arcsinh(parts), nan=-np.pi, posinf=np.e**6, neginf=-(np.e**6))
-    return squeezed
+        np.arcsinh(parts, out=parts)
+    return np.nan_to_num(parts, copy=False, nan=-np.pi, posinf=np.e**6, neginf=-(np.e**6))
 
 
 def _keys(names: Iterable[str], wanted: Container[str]) -> Bits:

@@ -46,6 +46,7 @@ class Event(StrEnum):
     STAGE = "stage"
     ASKED = "asked"
     STARTED = "started"
+    ROUNDS = "rounds"
     STEP = "step"
     PRUNED = "pruned"
     FINISHED = "finished"

@@ -56,8 +56,8 @@ def check_limits(limits: Limits) -> None:
 def serve(coordinator: int) -> None:
     """Run what comes on the standard input, until that ends: this process is a worker of its parent, coordinator.
 
-    An order is a pickled call with its limits. Marks and results go to the standard output, and what is printed to the
-    standard error.
+    An order is a pickled call with its limits. Marks, reports of fits and results go to the standard output, what is
+    printed to the standard error.
     """
     global _messages
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -77,7 +77,9 @@ def run(payload: bytes, limits: Limits) -> tuple[bool, bytes]:
     """Return whether the call pickled in payload returned, and its pickled result or error."""
     try:
         function, arguments = pickle.loads(payload)
-        with _clock(limits), _memory(limits):
+        from ranktune.tuner.evaluation.task import listening  # it loads numpy, as what is called does
+
+        with _clock(limits), _memory(limits), listening(_send):
             result = function(*arguments)
         return True, pickled(result, limits.result)
     except BaseException as error:  # the process continues in any case

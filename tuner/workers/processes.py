@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.errors import ResultRefused, TooLong, WorkerLost
@@ -26,6 +26,9 @@ from ranktune.tuner.workers.custom import payload_of
 from ranktune.tuner.workers.fork_server import FORKS, ForkServer
 from ranktune.tuner.workers.limits import BEGUN, PAUSED, RESUMED, Limits
 from ranktune.tuner.workers.worker_process import WorkerProcess
+
+if TYPE_CHECKING:
+    from ranktune.tuner.evaluation.task import Rounds
 
 T = TypeVar("T")
 
@@ -43,12 +46,13 @@ STOPPED = "stopped"
 
 @dataclass(eq=False)
 class Job:
-    """A pickled call, its future, and the worker that it runs on."""
+    """A pickled call, its future, the worker that it runs on, and the last report of its fit."""
 
     payload: bytes
     limits: Limits
     future: Future[Any] = field(default_factory=Future)
     worker: WorkerProcess | None = None
+    rounds: Rounds | None = None
 
     def fail(self, error: BaseException) -> None:
         """Set the exception of the future, unless it is done."""
@@ -163,6 +167,13 @@ class Processes:
             warnings.warn(message, category, stacklevel=2)
         return result  # type: ignore[return-value]
 
+    def new_rounds(self, future: Future[Any]) -> Rounds | None:
+        """Return the last report of the fit of a function, None if there was none since the last call."""
+        job, rounds = self._jobs.get(future), None
+        if job is not None:
+            rounds, job.rounds = job.rounds, None
+        return rounds
+
     def stop(self, future: Future[Any]) -> None:
         """End the function of future at once, with its worker: the future fails with WorkerLost."""
         with self._lock:
@@ -229,7 +240,10 @@ class Processes:
                 return True
             if message is None:
                 return self._is_lost(job, worker, clock)
-            clock.apply(message)
+            if isinstance(message, bytes):
+                clock.apply(message)
+            else:
+                job.rounds = message
 
     def _finish(self, job: Job, worker: WorkerProcess, returned: bool, payload: bytes) -> None:
         """Set the outcome that the worker sent, once the worker is free."""

@@ -12,10 +12,12 @@ import pytest
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import concatenate
 from ranktune.solvers.data.scaling import without_level
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.tuner.evaluation import fitting, run
 from ranktune.tuner.evaluation.evaluate import attempt
-from ranktune.tuner.evaluation.models import kept_model
+from ranktune.tuner.evaluation.models import growing_model, kept_model, rounds_of
 from ranktune.tuner.evaluation.serialization import pack, unpack
-from ranktune.tuner.evaluation.task import Task
+from ranktune.tuner.evaluation.task import Rounds, Task, listening
 from ranktune.tuner.splits.plans import PLAN, Fold
 from ranktune.tuner.splits.store import write_problem
 from tests.support.engine_samples import graded
@@ -78,6 +80,33 @@ def test_an_unfinished_model_is_continued(folder: Path, name: str, monkeypatch: 
     np.testing.assert_allclose(centred, outcome.scores[-VALI.n_documents :], rtol=1e-5, atol=1e-5)
     alone = attempt(replace(further, keep=False, bound=int(outcome.chosen)))
     assert abs(np.nanmean(alone.per_query[METRIC]) - np.nanmean(outcome.per_query[METRIC])) < 0.05
+
+
+def test_a_model_that_grows_is_kept_and_reported_until_its_fit_ends(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, heard = replace(task_of(folder, "squared errors"), limit=1e6), list[Rounds]()
+
+    def killed(rounds: Rounds) -> None:
+        heard.append(rounds)
+        if rounds.done == 8:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "EVERY", 0.0)
+    monkeypatch.setattr(fitting, "KEEP_EVERY", 0.0)
+    with pytest.raises(KeyboardInterrupt), listening(killed):
+        attempt(task)
+    assert [(rounds.done, rounds.most) for rounds in heard] == [(number, 200) for number in range(1, 9)]
+    model = growing_model(task)
+    assert model is not None
+    assert 1 <= rounds_of(task, model) <= 7
+    taken = attempt(replace(task, limit=0.0, keep_scores=True))
+    assert (taken.error, taken.unfinished, taken.chosen) == (None, True, rounds_of(task, model))
+    mean = parse_metric(METRIC).mean(model.predict(VALI), VALI)
+    assert [list(point) for point in taken.path] == [[taken.chosen, pytest.approx(mean)]]
+    assert mean in [pytest.approx(rounds.value) for rounds in heard]
+    assert growing_model(task) is None
+    assert len(list((folder / "kept").iterdir())) == 3  # the model, that to continue and its scores
 
 
 def test_a_finished_model_is_fitted_from_the_beginning(folder: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 import ranktune
 from ranktune.dashboards.terminal.leaderboard import conclusion
 from ranktune.solvers.core.errors import LeftOut, RankTuneWarning, StudyError
-from ranktune.solvers.models.base import Model, load_model
+from ranktune.solvers.models.base import load_model
 from ranktune.tuner.evaluation.plans import Final
 from ranktune.tuner.evaluation.run import Run
 from ranktune.tuner.runner import choice_stages

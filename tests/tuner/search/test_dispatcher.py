@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import ResultRefused, TooLong, WorkerLost, WorkersAway
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import Outcome, Rounds, Task, report
 from ranktune.tuner.policy.policy import Race
 from ranktune.tuner.search.dispatcher import GRACE, LANES, Clock, Dispatcher, Running, own_name
 from ranktune.tuner.storage.leases import LEASED, WAITING, Lease, Leases
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.events import Events, read_events
 from ranktune.tuner.workers.executor import InProcess
+from tests.support.process_samples import soon
 from tests.tuner.search.test_loop import STUDY, task_of
 
 SPACE = STUDY.union_space()
@@ -367,16 +368,23 @@ def test_what_ran_in_a_coordinator_that_is_gone_costs_no_attempt_and_gets_its_ow
     dispatcher.close()
 
 
-def test_a_process_of_its_own_ends_with_the_trials(place: Place) -> None:
+def test_a_process_of_its_own_ends_with_the_trials_and_both_are_heard_while_they_run(place: Place) -> None:
     assert place.leases.give(3, requested(3).params, own_name()) is not None
-    dispatcher = Dispatcher(
-        InProcess(), place.leases, lambda task: replace(DONE, worker=str(os.getpid())), place.events
-    )
+    folder = place.folder
+
+    def objective(task: Task) -> Outcome:
+        report(Rounds("", task.seed, 0, 0.0, 0.0))
+        assert soon((folder / str(task.seed)).exists)
+        return replace(DONE, worker=str(os.getpid()))
+
+    dispatcher = Dispatcher(InProcess(), place.leases, objective, place.events)
+    dispatcher.on_rounds = lambda trial, rounds: (folder / str(rounds.done)).touch()
     assert list(dispatcher.unfinished([3])) == [3]
     for number, begin in ((3, dispatcher.resume), (4, dispatcher.start)):
         begin(requested(number))
         while not (result := dispatcher.completed()):
             time.sleep(0.01)
+        assert result[0][1].error is None
         assert (result[0][1].worker != str(os.getpid())) == (number == 3)
     dispatcher.close()
 
