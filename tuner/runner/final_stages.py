@@ -183,10 +183,6 @@ def counted(state: State) -> Conclusion:
     return Conclusion(len(trials), sum(trial.state == TrialState.PRUNED for trial in trials), tuple(failed))
 
 
-FURTHER = 20
-"""So many trials after those in vain gained nothing on other data (docs/explanation/tasks.md)."""
-
-
 def _concluded(state: State) -> Conclusion:
     trials, study, found = state.record.trials(), state.study, counted(state)
     left, early = state.deadline.left, list[str]()
