@@ -10,7 +10,7 @@ from tests.support.walks import from_a_file_to_scores, from_a_suggestion_to_the_
 @pytest.mark.parametrize(
     ("walk", "most", "passed"),
     [
-        (from_a_file_to_scores, 25, {"solvers/models/linear.py", "solvers/data/queries.py"}),
+        (from_a_file_to_scores, 26, {"solvers/models/linear.py", "solvers/data/queries.py"}),
         (from_a_suggestion_to_the_record, 84, {"tuner/storage/record.py", "solvers/metrics/metrics.py"}),
     ],
 )

@@ -30,7 +30,7 @@ def write(queries: Queries, path: str) -> None:
     ("data", "limit", "solvers", "trials", "reason"),
     [
         (curved, "bytes<=200", ("RankSVM", "LambdaMART"), 4, "it does not keep the limits of the study"),
-        (partial(graded, noise=1.5), "features<=3", ("LambdaMART",), 8, "it leads by less than its standard error"),
+        (partial(graded, noise=1.5), "features<=3", ("GBDTRanker",), 8, "it leads by less than its standard error"),
     ],
     ids=["limit", "margin"],
 )

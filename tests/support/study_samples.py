@@ -240,7 +240,7 @@ def conditions() -> dict[str, StudyData]:
     return {
         "nothing": study_data(),
         "no split": study_of_splits([]),
-        "one": study_data(trials[:1]),
+        "one": study_data(trials[:1], trials=30),
         "failures": study_data([trial(k, PAIR[0], {}, None) for k in range(5)]),
         "raced": study_data(along(along(raced(trials), "C"), "l1")),
         "running": study_data(trials),

@@ -27,7 +27,7 @@ from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.outcome_checks import comparable_outcome, failed_outcome
 from ranktune.tuner.evaluation.task import Outcome, Rounds, Task
 from ranktune.tuner.policy.actions import Finish
-from ranktune.tuner.policy.next_trial import ALL_RUN, GIVEN_UP, NO_TIME, next_action
+from ranktune.tuner.policy.next_trial import ALL_RUN, GIVEN_UP, IN_VAIN, NO_TIME, next_action
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.search.dispatcher import GRACE, Clock, Dispatcher, Running
@@ -308,7 +308,10 @@ class TrialLoop:
         """
         if self._waiting is not None and self._dispatcher.free >= self._waiting.task.threads:
             trial, self._waiting, left = self._waiting, None, self._time_left()
-            if left > 0.0:
+            known = self.scheduler.known
+            if known.in_vain >= known.most_in_vain:
+                self._finish(IN_VAIN)
+            elif left > 0.0:
                 self._dispatcher.start(self._requests.renewed(trial, left))
             else:
                 self._finish(NO_TIME)

@@ -35,8 +35,9 @@ def test_small_trees_and_those_of_lightgbm_are_among_the_first() -> None:
             name.removeprefix(f"{solver}."): [params[name] for params in result if name in params]
             for name in (f"{solver}.leaves", f"{solver}.learning_rate", f"{solver}.min_documents")
         }
-        assert set(by_name["leaves"]) == {8, 31}
-        assert set(by_name["learning_rate"]) == {0.1} and set(by_name["min_documents"]) == {20}
+        sizes = set(zip(by_name["leaves"], by_name["min_documents"], strict=True))
+        assert {(8, 20), (31, 20)} <= sizes <= {(8, 20), (31, 20), (64, 100)}
+        assert set(by_name["learning_rate"]) == {0.1}
 
 
 def some_solvers(seed: int) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ def graded(n_queries: int, seed: int) -> Queries:
     """Grades by three weights, and by a step that no weight can follow."""
     generator = np.random.default_rng(seed)
     X = generator.normal(size=(12 * n_queries, 5))
-    value = X[:, 0] + X[:, 2] - X[:, 3] + 1.5 * (np.abs(X[:, 1]) < 0.7) + 2.0 * generator.normal(size=len(X))
+    value = X[:, 0] + X[:, 2] - X[:, 3] + 2.2 * (np.abs(X[:, 1]) < 0.7) + 2.0 * generator.normal(size=len(X))
     return Queries.from_arrays(X, np.digitize(value, [0.5, 2.5]), qid=np.repeat(np.arange(n_queries), 12))
 
 
