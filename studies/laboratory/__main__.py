@@ -22,8 +22,7 @@ from ranktune.studies.benchmarks.task_table.packing import pack
 from ranktune.studies.benchmarks.tasks import DRAWN, confirms, task_of
 from ranktune.studies.benchmarks.turnkey.command import Data, Drop, Qid, cases_of, read_options
 from ranktune.studies.benchmarks.turnkey.peers import with_validation
-from ranktune.studies.laboratory.analysis import by_task, means, ordered, picked
-from ranktune.studies.laboratory.configurations import configurations, first_with_rows, name_of
+from ranktune.studies.laboratory.configurations import configurations
 from ranktune.studies.laboratory.deliveries import Delivered
 from ranktune.studies.laboratory.making import Wanted, make_table, read_rows
 from ranktune.studies.laboratory.portfolios import error_of, scored_on, shown, taken
@@ -101,26 +100,6 @@ def portfolio(
     return [Table("what is tried first of boosting", rows, note)]
 
 
-def order(keep: Kept, count: Annotated[int, typer.Option(help="So many configurations.", min=1)] = 8) -> list[Table]:
-    """Order first configurations by what each adds, on the tasks to learn from, and show it on the others."""
-    table = by_task(read_rows(keep))
-    first = first_with_rows(STANDARD, table)
-    names = [name_of(params) for params in first]
-    tasks = [task for task, rows in table.items() if all(name in rows for name in names)]
-    learn, confirm = (means(table, half, names) for half in _halves(tasks, keep))
-    places = ordered(*learn, count)
-    rows: list[Row] = [
-        {
-            "configuration": shown(first[place]),
-            "learn": float(picked(*learn, places[: k + 1]).mean()),
-            "confirm": float(picked(*confirm, places[: k + 1]).mean()),
-        }
-        for k, place in enumerate(places)
-    ]
-    note = f"the best of all in hindsight: {learn[1].max(axis=1).mean():.4f}, {confirm[1].max(axis=1).mean():.4f}"
-    return [Table("test NDCG@10 of the best by validation of the configurations so far", rows, note)]
-
-
 _RULES = "Constants of the policy, such as choice.ahead=1 choice.ahead=0,search.startup_apart=3: with the first."
 
 Seconds: TypeAlias = Annotated[
@@ -190,7 +169,7 @@ def _usable(split: Split, name: str) -> Split:
 
 
 COMMANDS: Mapping[str, Benchmark] = {
-    "table": table, "pack": packed, "portfolio": portfolio, "order": order, "simulate": simulate, "compare": compare,
+    "table": table, "pack": packed, "portfolio": portfolio, "simulate": simulate, "compare": compare,
 }  # fmt: skip
 add_commands(app, "ranktune.studies.laboratory", COMMANDS)
 

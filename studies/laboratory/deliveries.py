@@ -10,7 +10,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import RankTuneWarning
-from ranktune.studies.laboratory.analysis import HARM
+from ranktune.studies.laboratory.known import HARM
 from ranktune.studies.laboratory.simulation import Simulated
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.samplers.first import alike, first_configurations

@@ -15,7 +15,6 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.registry import solver_class
 from ranktune.studies.benchmarks.task_table.rows import Row
 from ranktune.studies.benchmarks.tasks import sizes
-from ranktune.studies.laboratory.analysis import ByTask
 from ranktune.studies.laboratory.configurations import Configuration, name_of
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.samplers.first import grows
@@ -23,6 +22,21 @@ from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.splits.plans import fresh_plan
 from ranktune.tuner.splits.split import Development, as_given, validation_plan
 from ranktune.tuner.study.problem import Problem
+
+HARM = 0.005
+"""A choice that tests worse than the first configuration by more than this does harm."""
+
+ByTask = Mapping[str, Mapping[str, Row]]
+"""Rows by task and by configuration."""
+
+
+def by_task(rows: Sequence[Row], share: float = 1.0) -> ByTask:
+    """Return the rows of a share of the queries that did not fail."""
+    result: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        if row.share == share and not row.error:
+            result.setdefault(row.task, {})[row.configuration] = row
+    return result
 
 
 @dataclass(frozen=True, eq=False)

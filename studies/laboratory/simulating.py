@@ -12,10 +12,9 @@ import numpy as np
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.studies.benchmarks.tasks import DRAWN, confirms
-from ranktune.studies.laboratory.analysis import HARM, by_task
 from ranktune.studies.laboratory.configurations import first_with_rows, name_of
 from ranktune.studies.laboratory.deliveries import Delivered, delivered, task_means, worst_decile
-from ranktune.studies.laboratory.known import KnownTask, known_task
+from ranktune.studies.laboratory.known import HARM, KnownTask, by_task, known_task
 from ranktune.studies.laboratory.making import read_rows
 from ranktune.studies.laboratory.rows import METRIC
 from ranktune.studies.laboratory.rules import Rules

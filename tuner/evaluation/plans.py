@@ -1,4 +1,4 @@
-"""The plans of a study's trials: folds, a given split, samples of it, orders of all queries; and the final fit."""
+"""The plans of a study's trials: folds, a given split, and orders of all queries; and the final fit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.evaluate import Plan
 from ranktune.tuner.evaluation.feature_order import selected_columns
 from ranktune.tuner.evaluation.feature_sets import solver_parameters
-from ranktune.tuner.evaluation.fitting import fitted, grown, n_rounds, progressive, read_for_fit, sample, unfitted
+from ranktune.tuner.evaluation.fitting import fitted, grown, n_rounds, progressive, read_for_fit, unfitted
 from ranktune.tuner.evaluation.models import (
     as_model,
     growing_model,
@@ -105,7 +105,7 @@ class Folds(PlanOfFolds):
 
 
 class GivenSplit(PlanOfFolds):
-    """Given training and validation queries, or samples of them.
+    """Given training and validation queries.
 
     Boosting grows until the validation queries stop it, or the time limit: one fit finds the number of rounds.
     """
@@ -164,19 +164,6 @@ class GivenSplit(PlanOfFolds):
             if run.unfinished:
                 keep_growing(final, model)
         return super().finished(run, outcome)
-
-
-class Sample(GivenSplit):
-    """The first training queries of one random order: a smaller sample is a part of a larger one."""
-
-    @classmethod
-    def of_fold(cls, fold: Fold, seed: int, train: int, vali: int = 0) -> Self:
-        """Return the plan of that many queries of a fold, 0 for all; a smaller sample is a part of a larger one."""
-        return cls((Fold(sample(fold.train, train, seed), sample(fold.vali, vali, seed)),))
-
-    def name(self, number: int) -> str:
-        """Return what the sample is called."""
-        return f"a sample of {len(self.parts[0].train)} queries"
 
 
 class Orders(PlanOfFolds):

@@ -130,7 +130,7 @@ class Dispatcher:
     def free(self) -> int:
         """How many more trials could run at once."""
         self._poll_workers()
-        return self.jobs - sum(trial.task.threads for trial, _ in self._on_lanes.values()) - len(self._offered)
+        return self.jobs - len(self._on_lanes) - len(self._offered)
 
     def start(self, trial: Running) -> None:
         """Begin a trial in a free worker process, or else offer it to the workers that joined."""

@@ -302,11 +302,11 @@ class TrialLoop:
         return self._dispatcher.free > 0 or (self._dispatcher.in_processes and self._dispatcher.jobs > 1)
 
     def _start(self) -> bool:
-        """Start the trial that waits, unless it needs more of the workers than are free; return whether none waits.
+        """Start the trial that waits, if a worker is free; return whether none waits.
 
         What has finished since it was requested changes the time that it has, and what it has to beat.
         """
-        if self._waiting is not None and self._dispatcher.free >= self._waiting.task.threads:
+        if self._waiting is not None and self._dispatcher.free > 0:
             trial, self._waiting, left = self._waiting, None, self._time_left()
             known = self.scheduler.known
             if known.in_vain >= known.most_in_vain:

@@ -7,6 +7,5 @@ results   means, comparisons, verdicts
 overall   all data sets together: mean ranks, our lead
 tables    the report on the terminal
 command   the command
-boosting  configurations of boosted rankers, compared in the same cells
 truth     what a study promises, and what its model is worth
 """

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.tasks import task
+from ranktune.studies.laboratory.__main__ import app
 from ranktune.studies.laboratory.configurations import Configuration, configurations, first_with_rows, name_of
 from ranktune.studies.laboratory.portfolios import PRICE, Scored, candidates, scored_on, taken
 from ranktune.studies.laboratory.rows import best_of, task_of
@@ -93,3 +95,10 @@ def test_a_table_need_not_have_all_first_configurations() -> None:
     first = configurations(("SymmetricGBDT", "RankSVM"), 0)
     rows = {"drawn-0": [name_of(params) for params in first[:2]], "drawn-1": [name_of(first[0])]}
     assert first_with_rows(("SymmetricGBDT", "RankSVM"), rows) == first[:2]
+
+
+def test_what_is_missing_is_said(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["portfolio", "--seeds", "0:0", "--keep", str(tmp_path / "rows")])
+    assert result.exit_code == 2 and "0 tasks to learn from and 0 that confirm" in result.stderr
+    result = CliRunner().invoke(app, ["table", "--keep", str(tmp_path / "rows"), "--seeds", "7:"])
+    assert result.exit_code == 2 and "'7:' are no seeds" in result.stderr

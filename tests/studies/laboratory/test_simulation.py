@@ -15,10 +15,9 @@ from ranktune.studies.benchmarks.results import Result, append_result
 from ranktune.studies.benchmarks.task_table.rows import Checkpoint, Row
 from ranktune.studies.benchmarks.tasks import sizes
 from ranktune.studies.laboratory.__main__ import app
-from ranktune.studies.laboratory.analysis import by_task
 from ranktune.studies.laboratory.configurations import configurations, name_of
 from ranktune.studies.laboratory.deliveries import Delivered, delivered
-from ranktune.studies.laboratory.known import KnownTask, known_task
+from ranktune.studies.laboratory.known import KnownTask, by_task, known_task
 from ranktune.studies.laboratory.rows import METRIC, task_of
 from ranktune.studies.laboratory.rules import Rules, constants
 from ranktune.studies.laboratory.simulating import Plan, figures, simulated
