@@ -57,6 +57,8 @@ class Known:
         Whether boosting that is cut at its limit counts with the rounds that it has.
     fit_seconds : float
         The seconds of a boosted fit until it stops: a rough estimate, then the mean of those that have stopped.
+    trial_seconds : float
+        The same, where the estimate counts as one more fit.
     in_vain, most_in_vain : int, float
         The last trials in a row of which none was ahead of the best of its solver, and how many end the search.
     behind : mapping of str to float
@@ -75,6 +77,7 @@ class Known:
     boosting: frozenset[str] = frozenset()
     is_cut: bool = False
     fit_seconds: float = 0.0
+    trial_seconds: float = 0.0
     in_vain: int = 0
     most_in_vain: float = math.inf
     behind: Mapping[str, float] = field(default_factory=dict)
@@ -94,12 +97,12 @@ class Known:
     def seconds_of(self, trials: int) -> float:
         """Return the seconds that so many trials take of which some run, which count half.
 
-        A boosted trial takes as long as those that have finished, any other as long as those of its kind.
+        A boosted trial takes `trial_seconds`, any other as long as those of its kind.
         """
         took = [*chain.from_iterable(account.usual.items() for account in self.accounts.values())]
         others = [seconds for solver, seconds in took if solver not in self.boosting]
         other = sum(others) / len(others) if others else 0.0
-        usual = self.fit_seconds if self.boosting else other
+        usual = self.trial_seconds if self.boosting else other
         running = min(self.running, trials)
         first = [usual if one.solver in self.boosting else other for one in self.first[: trials - running]]
         return sum(first) + usual * (trials - len(first) - 0.5 * running)

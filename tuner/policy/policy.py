@@ -136,6 +136,8 @@ class Time:
         others.
     end_share : float
         The largest share of the time of a study that is reserved for its end. Set by hand.
+    leader_share : float
+        The same, for the refit of the best model alone. Set by hand.
     margin : float
         Safety factor of estimated seconds. Set by hand.
     refit : float
@@ -163,6 +165,7 @@ class Time:
     min_fits: int = 10
     min_fits_dealt: int = 3
     end_share: float = 0.4
+    leader_share: float = 0.5
     margin: float = 1.1
     refit: float = 1.25
     fixed: float = 1.75

@@ -82,16 +82,16 @@ class Durations:
         needed = self.policy.time.min_fits if given else self.policy.time.min_fits_dealt
         return needed * self.parts * self.a_fit > seconds
 
-    def reserve(self, total: float, took: Mapping[str, Took], to_grow: float = 0.0, jobs: int = 1) -> float:
+    def reserve(self, total: float, took: Mapping[str, Took], growing: bool = False, jobs: int = 1) -> float:
         """Return the duration of the end, in seconds of one worker, by what each solver's best trial took.
 
         The solvers are in their order, the best first; those that took nothing are only blended and reported. total is
-        the seconds of the study with all its workers. to_grow are the seconds of a first configuration of boosting that
-        is still to come, 0 without one: it gains more than bags of seeds. The result is the duration of the fullest
-        form that takes at most a share of the total: all solvers rescored and refitted, with bags of seeds of each
-        candidate while the share lasts; with few queries all solvers refitted, else the best alone rescored and
-        refitted, or refitted; or the models of the trials as they are. Blending and the report keep each of so many
-        jobs.
+        the seconds of the study with all its workers. growing is whether first configurations of boosting are still to
+        come: they gain more than all of the end but a refit of the best. The result is the duration of the fullest form
+        that takes at most a share of the total: all solvers rescored and refitted, with bags of seeds of each candidate
+        while the share lasts; with few queries all solvers refitted, else the best alone rescored and refitted, or
+        refitted. Where a refit of the best takes more, it has a larger share, or the models of the trials are used as
+        they are. Blending and the report keep each of so many jobs.
         """
         if not took:
             return jobs * self.reporting()
@@ -104,19 +104,20 @@ class Durations:
             rescore = 0.0
         others = max(min(choice.finalists - len(took), (choice.per_solver - 1) * len(took)), 0)
         bags = sum(
-            each.fit * (time.bag * min(each.trials, choice.per_solver) if self.is_bagged(solver) and not to_grow else 1)
+            each.fit * (time.bag * min(each.trials, choice.per_solver) if self.is_bagged(solver) else 1)
             for solver, each in took.items()
         )
         fits, best = sum(each.fit for each in took.values()), next(iter(took.values()))
         limit = max(time.end_share * total / time.margin, 0.0)  # reading may have taken all of the time
-        if refit * to_grow > limit:
-            return ending  # models of the trials will be used as they are: the longer these grow, the better
+        least = best.fit * refit
+        if growing or least > limit:  # less than a refit of the best would be left unused
+            return ending + (time.margin * least if least <= time.leader_share * total / time.margin else 0.0)
         full = (sum(trials) + others * float(np.median(trials))) * rescore + bags * refit
         if sum(trials) * rescore + fits * refit <= limit:
             return ending + time.margin * min(full, limit)
         if self.queries < self.policy.few_queries:
             return ending + time.margin * min(bags * refit, limit)
-        forms = (best.trial * 2.0 * rescore + best.fit * refit, best.fit * refit, 0.0)
+        forms = (best.trial * 2.0 * rescore + least, least)
         return ending + time.margin * next(form for form in forms if form <= limit)
 
     def free(self, left: float, jobs: int, models: int = 1) -> float:

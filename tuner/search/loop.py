@@ -123,14 +123,15 @@ class Reports:
     def _seconds_left(self) -> float | None:
         """Return how long the split will go on: the time of the trials to come, and that of its end.
 
-        A search that ends by gain is expected to end with the next trials in vain. Where nothing says how many trials
-        are to come it is the time until the deadline, None without one.
+        A search that ends by gain is expected to end with the next trials in vain, one of which will not be while there
+        are first configurations. Where nothing says how many trials are to come it is the time until the deadline, None
+        without one.
         """
         left, known = max(self._budget.deadline.left, 0.0), self._budget.scheduler.known
         if self._wanted is not None:
             return min(self._budget.to_come(max(self._wanted - self.done, 0)), left)
         if known.most_in_vain < float("inf"):
-            new = sum(one.solver not in known.begun for one in known.first)
+            new = sum(one.solver not in known.begun for one in known.first) + bool(known.first)
             return self._budget.to_come(new + max(int(known.most_in_vain) - known.in_vain, known.running))
         return None if left == float("inf") else left
 
@@ -147,7 +148,7 @@ class TrialLoop:
         Turns a solver and its parameters into a task.
     deadline, reserve : Deadline, callable
         No trial begins after the deadline less the reserve: the seconds that selection and refit take, computed from
-        the seconds of each solver's best trial, and those of a first configuration of boosting that is still to come.
+        the seconds of each solver's best trial, and whether first configurations of boosting are still to come.
     options : SearchOptions, optional
         What was decided before the search.
     check : callable

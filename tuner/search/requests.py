@@ -122,9 +122,9 @@ class FinishedTrials:
         return estimate_in_full(values, task.incumbent, self.weights)
 
 
-Reserve = Callable[[float, Mapping[str, Took], float, int], float]
-"""Seconds of a study with all its workers, those of each solver's best trial, those of a first configuration of
-boosting that is still to come, and jobs -> the seconds of one worker that selection and refit take."""
+Reserve = Callable[[float, Mapping[str, Took], bool, int], float]
+"""Seconds of a study with all its workers, those of each solver's best trial, whether first configurations of boosting
+are still to come, and jobs -> the seconds of one worker that selection and refit take."""
 
 
 @dataclass
@@ -155,8 +155,7 @@ class Budget:
         """Return the seconds that selection and refit take."""
         known = self.scheduler.known
         took = with_reserve(known, self.finished.took())
-        to_grow = known.fit_seconds if known.to_grow else 0.0
-        return self.reserve(self.total * self.jobs, took, to_grow, self.jobs) / self.jobs
+        return self.reserve(self.total * self.jobs, took, known.to_grow > 0, self.jobs) / self.jobs
 
 
 class Requests:

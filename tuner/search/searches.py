@@ -72,12 +72,13 @@ class FirstTrials:
         first = first_configurations(space, options.trials)
         boosting = frozenset(solver for params in first if grows(solver := str(params[SOLVER])))
         self.space, self._first = space, first
-        self._whole_fits: list[float] = []
+        self._whole_fits, self._rough = list[float](), options.fit_seconds
         self.known = Known(
             first=[Untried(str(params[SOLVER]), params) for params in first],
             boosting=boosting,
             is_cut=options.one_part,
             fit_seconds=options.fit_seconds,
+            trial_seconds=options.fit_seconds,
             most_in_vain=most_in_vain(options.fit_seconds if boosting else 0.0, policy)
             if options.ends_by_gain
             else math.inf,
@@ -113,7 +114,9 @@ class FirstTrials:
         solver = str(trial.params[SOLVER])
         if complete and solver in known.boosting and not trial.user_attrs.get(UNFINISHED):
             self._whole_fits.append(seconds)
-            known = replace(known, fit_seconds=sum(self._whole_fits) / len(self._whole_fits))
+            every, fits = sum(self._whole_fits), len(self._whole_fits)
+            rough = (every + self._rough) / (fits + 1)
+            known = replace(known, fit_seconds=every / fits, trial_seconds=rough)
         finished = known.finished | {solver}
         self.known = replace(known, unfinished=unfinished, finished=finished)
 
