@@ -1,6 +1,7 @@
 """Public names are documented in numpydoc's sections: every parameter is described, and the examples run."""
 
 import doctest
+import gc
 import inspect
 import re
 import warnings
