@@ -191,7 +191,7 @@ def test_a_server_that_crashes_in_every_stage_changes_no_result(postgres: Server
     expected, _ = succeeded(calm)
     place = ("--name", "n", "--storage", postgres.new_database())
     owner, log = test_joining.start(tmp_path, *tune, *end, *place), tmp_path / "ranktune-runs" / "n" / "events.jsonl"
-    for stage in ("search", "rescoring", "refitting", "saving", "explaining"):
+    for stage in ("search", "rescoring", "refitting", "saving", "beginning"):
         while owner.poll() is None and not (log.exists() and f'"{stage}"' in log.read_text()):
             time.sleep(0.002)
         postgres.crash(0.5)

@@ -26,7 +26,7 @@ KINDS = ("enospc", "eio", "full", "broken", "readonly", "eintr", "short", "half"
 SIGNALS = ("sigint", "sigterm", "sighup", "stop", "twice", "closed")
 CLOCKS = ("forward", "back", "swings")
 BEGINS = {"reading": "", "look": "study_started", "trials": "search", "selection": "rescoring", "refit": "refitting"}
-BEGINS |= {"explanation": "explaining", "report": "study_finished"}
+BEGINS |= {"explanation": "beginning", "report": "study_finished"}
 """Stage of `tune` -> what the event is called with which it begins."""
 PAIRS = ("owner", "join")
 """Stages in which a worker joins: faults come to the process that owns the study, or to the worker."""
