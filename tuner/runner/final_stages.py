@@ -190,10 +190,11 @@ def _concluded(state: State) -> Conclusion:
         whole = f" of {study.n_trials}" if study.ends_by_count else ""
         early.append(f"{CTRL_C} after {found.trials}{whole} trials; `ranktune resume` runs more of them.")
     elif state[SEARCH] == IN_VAIN:
-        boosted = [trial for trial in trials if grows(str(trial.params[SOLVER]))] or trials
-        more = state.problem.policy.search.further
-        took = more * sum(map(seconds_of, boosted)) / len(boosted) / state.session.executor.jobs
-        early.append(f"{IN_VAIN}. {more} more would take about {took:.0f} s; on other data they gained nothing.")
+        early.append(f"{IN_VAIN}.")
+        if boosted := [trial for trial in trials if grows(str(trial.params[SOLVER]))]:
+            more = state.problem.policy.search.further
+            took = more * sum(map(seconds_of, boosted)) / len(boosted) / state.session.executor.jobs
+            early.append(f"{more} more would take about {took:.0f} s; on other data they gained nothing.")
     elif state.given < float("inf") and left > state.problem.policy.time.unused * state.given:
         early.append(f"{left:.0f} of {state.given:.0f} seconds were not used: {state[SEARCH]}.")
     tried = {str(trial.params[SOLVER]) for trial in trials}
