@@ -7,6 +7,7 @@ the scores that the trials left are used as they are. Seconds that are left are 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -193,25 +194,29 @@ class Durations:
                 kept.append(place)
             elif part:
                 refitted.append(place)
-        size = self.bag_size([plain[place] for place in refitted], jobs, left)
         bags = [place for place in refitted if self.is_bagged(plain[place].solver) and not is_worse[place]]
-        return Bag(refitted, dict.fromkeys(bags, size), kept)
+        return Bag(refitted, self.bag_sizes(plain, refitted, bags, jobs, left), kept)
 
-    def bag_size(self, plain: Sequence[Tried], jobs: int, left: float) -> int:
-        """Return the number of seeds of a bag with which all of plain can be refitted in the seconds left.
+    def bag_sizes(
+        self, plain: Sequence[Tried], refitted: Sequence[int], bags: Sequence[int], jobs: int, left: float
+    ) -> dict[int, int]:
+        """Return the number of seeds of each bag, with which all that is refitted fits into the seconds left.
 
-        Without a time limit, models of one solver that are blended anyway share the seeds of a bag.
+        Each bag has one seed more in turn while there is time. Without a time limit, models of one solver that are
+        blended anyway share the seeds of a bag.
         """
-        time, bags = self.policy.time, [candidate for candidate in plain if self.is_bagged(candidate.solver)]
+        time, solvers = self.policy.time, Counter(plain[place].solver for place in bags)
         if left == float("inf"):
-            most = max((sum(bag.solver == other.solver for bag in bags) for other in bags), default=1)
-            return max(time.untimed_bag // most, 1)
-        ratio = time.margin * self.refit_ratio
-        seconds = ratio * sum(candidate.fit_seconds for candidate in bags)
-        others = ratio * sum(candidate.fit_seconds for candidate in plain if candidate not in bags)
-        if seconds == 0.0:
-            return time.bag
-        return int(np.clip((self.free(left, jobs, len(plain)) - others) / seconds, 1, time.max_bag))
+            return dict.fromkeys(bags, max(time.untimed_bag // max(solvers.values(), default=1), 1))
+        cost = {place: self.refit(plain[place].fit_seconds) for place in refitted}
+        processes = min(jobs, len(refitted))
+        sizes, free = dict.fromkeys(bags, 1), self.free(left, jobs - jobs % max(processes, 1), len(refitted))
+        for place in [*bags] * (time.max_bag - 1):
+            more = {**sizes, place: sizes[place] + 1}
+            seconds = [more.get(each, 1) * cost[each] for each in refitted]
+            if sum(seconds) + (processes - 1) * max(seconds) <= free:  # the others may wait for the last one
+                sizes = more
+        return sizes
 
     def is_bagged(self, solver: str) -> bool:
         """Return whether a solver is refitted with a bag of seeds: queries are few, and it can average several."""

@@ -1,9 +1,12 @@
 """The end of a study in the time that is left: the best first, then as many solvers as fit, bags as large as fit."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ranktune.tuner.policy.actions import Bag, Blend, Rescore
 from ranktune.tuner.policy.policy import POLICY
@@ -34,9 +37,35 @@ def took(*found: Candidate) -> dict[str, Took]:
 FOUND = [candidate(*own) for own in (("LambdaMART", 8.0), ("RankSVM", 1.0), ("RankSVM", 0.1), ("ListNet", 2.0))]
 
 
+def bag_size(plain: Sequence[Candidate], jobs: int, left: float) -> int:
+    places = [*range(len(plain))]
+    bags = [place for place in places if END.is_bagged(plain[place].solver)]
+    return max(END.bag_sizes(plain, places, bags, jobs, left).values())
+
+
+@settings(max_examples=200)
+@given(st.lists(st.floats(0.01, 10.0), min_size=1, max_size=6), st.integers(1, 4), st.floats(0.0, 60.0))
+def test_bags_end_in_time_whatever_process_takes_them_and_leave_less_than_a_seed(
+    seconds: list[float], jobs: int, left: float
+) -> None:
+    plain = [candidate("LambdaMART", one) for one in seconds]
+    sizes = END.bag_sizes(plain, range(len(plain)), range(len(plain)), jobs, left)
+    cost = [END.refit(one.fit_seconds) for one in plain]
+    took = [sizes[place] * each for place, each in enumerate(cost)]
+    processes, threads = min(jobs, len(plain)), max(jobs // len(plain), 1)
+    ends = [0.0] * processes
+    for each in took:
+        ends[ends.index(min(ends))] += each / threads
+    if max(sizes.values()) > 1:
+        assert max(ends) <= END.free(left, 1, len(plain)) + 1e-9
+    if processes == 1 and min(sizes.values()) < POLICY.time.max_bag:
+        assert sum(took) + max(cost) > END.free(left, jobs, len(plain)) - 1e-9, ()
+    assert sizes[0] <= POLICY.time.max_bag
+
+
 def test_without_a_deadline_everything_is_affordable() -> None:
     assert END.fit_in_time([0, 1, 3, 2], FOUND, 1, np.inf) == [0, 1, 3, 2]
-    assert END.bag_size(FOUND, 1, np.inf) == POLICY.time.untimed_bag
+    assert bag_size(FOUND, 1, np.inf) == POLICY.time.untimed_bag
 
 
 def test_where_time_is_short_the_best_of_each_solver_come_first() -> None:
@@ -55,12 +84,12 @@ def test_unless_the_best_of_each_solver_fit_none_is_scored_again() -> None:
 @pytest.mark.parametrize(("left", "seeds"), [(0.0, 1), (5.0, 2), (7.0, 3), (1000.0, POLICY.time.max_bag)])
 def test_bags_are_as_large_as_there_is_time(left: float, seeds: int) -> None:
     """A seed of these trees takes 2.2 seconds, the others .3."""
-    assert END.bag_size([FOUND[0], FOUND[1]], 1, left + REPORTING) == seeds
+    assert bag_size([FOUND[0], FOUND[1]], 1, left + REPORTING) == seeds
 
 
 @pytest.mark.parametrize(("trees", "seeds"), [(1, 3), (2, 1), (3, 1), (5, 1)])
 def test_without_a_deadline_trees_that_are_blended_share_the_seeds(trees: int, seeds: int) -> None:
-    assert END.bag_size([*[FOUND[0]] * trees, FOUND[1]], 1, np.inf) == seeds
+    assert bag_size([*[FOUND[0]] * trees, FOUND[1]], 1, np.inf) == seeds
 
 
 def test_the_end_fits_into_what_is_put_aside_for_it() -> None:
@@ -69,7 +98,7 @@ def test_the_end_fits_into_what_is_put_aside_for_it() -> None:
     aside = END.reserve(1000.0, took(*own))
     assert END.fit_in_time([0, 1, 2], own, 1, aside) == [0, 1, 2]
     again = 1.1 * sum(one.seconds for one in own)
-    assert END.bag_size(own, 1, aside - again) >= POLICY.time.bag
+    assert bag_size(own, 1, aside - again) >= POLICY.time.bag
     assert END.reserve(1000.0, took(candidate("RankSVM", 1.0))) < END.reserve(
         1000.0, took(candidate("LambdaMART", 1.0))
     )
@@ -79,7 +108,7 @@ def test_boosting_is_refitted_without_the_rounds_that_did_not_help() -> None:
     trial = candidate("LambdaMART", 8.0)
     short = replace(trial, repeated=0.25)
     assert END.reserve(1000.0, took(short)) < END.reserve(1000.0, took(trial))
-    assert END.bag_size([short], 1, REPORTING + 4.5) == 4 * END.bag_size([trial], 1, REPORTING + 4.5)
+    assert bag_size([short], 1, REPORTING + 4.5) == 4 * bag_size([trial], 1, REPORTING + 4.5)
     assert END.refit(short.fit_seconds) == 0.25 * END.refit(trial.fit_seconds)
 
 
