@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Trace
+from ranktune.dashboards.figures.kinds import Lines
+from ranktune.dashboards.figures.panels import Axis, Frame, Trace
 from ranktune.dashboards.records.trial import Trial
 from ranktune.tuner.samplers.belief import Observation, Slice
 from ranktune.tuner.search.search_scheduler import informative_places
@@ -36,25 +37,14 @@ def _observations(trial: Trial) -> list[tuple[Observation, Trial | None]]:
     return observed
 
 
-def along(belief: Slice, x: Sequence[figures.Place], colour: str) -> tuple[list[tuple[object, ...]], list[Trace]]:
-    """Return the rows and the traces of a prediction along a parameter: mean, 95 % interval and sampled functions.
-
-    x are the places of the values on the axis of the parameter, texts of one that is categorical.
-    """
+def predicted(belief: Slice, name: str, across: Axis, metric: str, over: Sequence[Trace] = ()) -> tuple[Frame, Lines]:
+    """Return a prediction along a parameter: mean, 95 % interval and sampled functions."""
+    draws = [f"Draw {k}" for k in range(1, len(belief.draws) + 1)]
     low, high = belief.mean - 1.96 * belief.sd, belief.mean + 1.96 * belief.sd
-    rows = list(zip(belief.values, belief.mean, low, high, *belief.draws, strict=True))
-    if isinstance(x[0], str):
-        small = {"symbol": "line-ew-open", "size": 12, "color": figures.GREY}
-        draws = [
-            figures.scatter(f"draw {k}", x, draw, marker=small, showlegend=False)
-            for k, draw in enumerate(belief.draws, start=1)
-        ]
-        marker = {"color": colour, "size": 11}
-        return rows, [figures.scatter("mean, 95 % bar", x, belief.mean, marker=marker, error=1.96 * belief.sd), *draws]
-    colours, dashes = figures.COLOURS[4:] + figures.COLOURS[:4], ("dot", "dash", "dashdot", "longdash")
-    draws = [
-        figures.scatter(f"draw {k}", x, draw, mode="lines", line={"width": 1, "color": c, "dash": d})
-        for k, (draw, c, d) in enumerate(zip(belief.draws, colours, dashes, strict=False), start=1)
-    ]
-    mean = figures.scatter("mean", x, belief.mean, mode="lines", line={"color": colour, "width": 3})
-    return rows, [figures.band("95 % band", x, low, high, colour), *draws, mean]
+    values = zip(belief.values, belief.mean, low, high, *belief.draws, strict=True)
+    kind = Lines(
+        name, ("Mean", *draws), across, figures.axis(f"{metric} (validation)"), over=over,
+        ends=None if belief.is_number else ("Low", "High"),
+        area=("95 % band", "Low", "High") if belief.is_number else None,
+    )  # fmt: skip
+    return Frame((name, "Mean", "Low", "High", *draws), list(values)), kind

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktune.dashboards.analysis import early_stopped
 from ranktune.dashboards.analysis.solver_trials import SolverTrials
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Panel, Table, Trace
+from ranktune.dashboards.figures.kinds import labels, with_key
+from ranktune.dashboards.figures.panels import Figure, Frame, Panel, Trace
 from ranktune.dashboards.records.trial import Trial, best_of
 from ranktune.solvers.core.arrays import Floats
 
@@ -49,7 +49,7 @@ def curves(solver: SolverTrials, k: int) -> list[Panel]:
     metric, name = solver.data.metric, figures.short(parameter)
     rows = [
         [
-            curve.trial.number, curve.trial.split, x, y,
+            curve.trial.place, curve.trial.split, x, y,
             "best" if place == curve.best else "requested" if place == curve.requested else None,
             curve.trial.stopped or None,
         ]
@@ -59,11 +59,14 @@ def curves(solver: SolverTrials, k: int) -> list[Panel]:
     columns = ("Trial", "Split", parameter, metric, "Which", "Stopped after")
     by = _other_parameter(solver, kept, parameter)
     y_axis, outside = figures.value_axis(f"{metric} (validation)", [y for curve in kept for y in curve.y])
-    shown = figures.figure(_traces(solver, kept, by), solver.axis(parameter), y_axis, height=540)
+
+    def drawn_as(_: Frame) -> Figure:
+        return figures.figure(_traces(solver, kept, by), solver.axis(parameter), y_axis, height=540)
+
     thinned = f"{len(kept)} of {len(drawn)} curves are shown, the best among them; the trials view has all."
     note = solver.note(_explanation(drawn, name, by), thinned if len(kept) < len(drawn) else "", outside)
     title = f"{metric} along {name} of {figures.short(solver.name)}: the curve of each trial"
-    return [Panel(f"curves-{k}", title, Table(columns, rows), shown, note, solver.name)]
+    return [Panel(f"curves-{k}", title, Frame(columns, rows), drawn_as, note, solver.name)]
 
 
 def _curve(trial: Trial) -> _Curve | None:
@@ -139,11 +142,12 @@ def _traces(solver: SolverTrials, kept: Sequence[_Curve], by: str | None) -> lis
     top = next((curve for curve in kept if curve.trial is best), None)
     if top is not None:
         traces.append(figures.star("best trial", top.x[top.best], top.y[top.best], [_label(solver, top, by)]))
-    return early_stopped.with_legend(traces, trials)
+    return with_key(traces, [trial.stopped for trial in trials])
 
 
 def _label(solver: SolverTrials, curve: _Curve, by: str | None) -> str:
-    text = early_stopped.label(curve.trial, figures.plain(curve.trial.split))
+    trial = curve.trial
+    (text,) = labels(Frame(("Trial", "Split", "Stopped after"), [(trial.place, trial.split, trial.stopped)]))
     value = None if by is None else curve.trial.params.get(by)
     if by is None or value is None:
         return text
@@ -151,41 +155,21 @@ def _label(solver: SolverTrials, curve: _Curve, by: str | None) -> str:
 
 
 def _colours(solver: SolverTrials, trials: Sequence[Trial], by: str | None) -> tuple[list[str], list[Trace]]:
-    """Return the colour of each trial, and the key of the colours: entries of the legend, or a scale."""
+    """Return the colour of each trial by a parameter, of a number by its quarter, and the key of the colours."""
     values = [None if by is None else trial.params.get(by) for trial in trials]
-    if by is None or len({value for value in values if value is not None}) < 2:
+    known = sorted({value for value in values if value is not None}, key=str)
+    if by is None or len(known) < 2:
         return [solver.marker["color"]] * len(trials), []
-    if solver.is_choice(by):
-        choices = sorted({figures.plain(value) for value in values if value is not None})
-        colours = {name: figures.COLOURS[place % len(figures.COLOURS)] for place, name in enumerate(choices)}
-        key = [
-            figures.scatter(f"{by}: {name}", [None], [None], mode="lines", line={"color": colour, "width": 3})
-            for name, colour in colours.items()
-        ]
-        return [figures.GREY if value is None else colours[figures.plain(value)] for value in values], key
-    log = solver.axis(by).get("type") == "log"
-    places = np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
-    places = np.log10(places) if log else places
-    low, high = float(np.nanmin(places)), float(np.nanmax(places))
-    return [_shade((place - low) / (high - low)) for place in places], [_scale(by, low, high, log)]
-
-
-def _shade(fraction: float) -> str:
-    """Return the colour at a fraction of the way from low to high, grey where that is NaN."""
-    if not np.isfinite(fraction):
-        return figures.GREY
-    ends: Floats = np.array([[int(stop[k : k + 2], 16) for k in (1, 3, 5)] for stop in STOPS], dtype=np.float64)
-    at = np.linspace(0.0, 1.0, len(STOPS))
-    return "#" + "".join(f"{round(float(np.interp(fraction, at, ends[:, c]))):02x}" for c in range(3))
-
-
-def _scale(by: str, low: float, high: float, log: bool) -> Trace:
-    """Return a trace without points that draws the scale of the colours below the figure."""
-    ticks = np.linspace(low, high, 4)
-    bar = figures.colour_bar(by, 24) | {
-        "tickmode": "array", "orientation": "h", "x": 0.5, "xanchor": "center", "y": -0.2, "yanchor": "top", "len": 0.6,
-        "tickvals": ticks, "ticktext": [f"{10**tick if log else tick:.2g}" for tick in ticks],
-    }  # fmt: skip
-    stops = [list(stop) for stop in zip(np.linspace(0.0, 1.0, len(STOPS)).tolist(), STOPS, strict=True)]
-    marker = {"color": [low, high], "cmin": low, "cmax": high, "colorscale": stops, "showscale": True, "colorbar": bar}
-    return figures.scatter(by, [None, None], [None, None], marker=marker, showlegend=False, hoverinfo="skip")
+    names: list[str] = list(map(figures.plain, known))
+    palette: Sequence[str] = figures.COLOURS
+    classes = {value: k for k, value in enumerate(known)}
+    if not solver.is_choice(by):
+        numbers: Floats = np.sort(np.array(known, dtype=np.float64))
+        ends = np.unique(np.quantile(numbers, [0.25, 0.5, 0.75, 1.0], method="higher"))
+        names, palette = [f"up to {end:.3g}" for end in ends], STOPS
+        classes = {value: int(np.searchsorted(ends, float(str(value)))) for value in known}
+    key = [
+        figures.scatter(f"{by}: {name}", [None], [None], mode="lines", line={"color": palette[k % len(palette)]})
+        for k, name in enumerate(names)
+    ]
+    return [figures.GREY if v is None else palette[classes[v] % len(palette)] for v in values], key

@@ -1,12 +1,15 @@
-"""Trials of several splits together, their values shifted so that every split has the same median.
+"""Trials of several splits together, their values shifted so that every split has the same median; notes on trials.
 
 Splits differ more in difficulty than configurations do; without the shift a figure would show the splits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
+from ranktune.dashboards.figures.kinds import NOTE
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial
 
@@ -35,6 +38,11 @@ def pooled(data: StudyData) -> list[Trial]:
 def pooled_note(data: StudyData) -> str:
     """Return how trials of several splits were put together, "" where one split has all of them."""
     return POOLED_NOTE if sum(bool(split.trials) for split in data.splits) > 1 else ""
+
+
+def stopped_note(trials: Iterable[Trial]) -> str:
+    """Return what open markers are, "" where no trial was stopped early."""
+    return NOTE if any(trial.stopped for trial in trials) else ""
 
 
 def no_trials_note(data: StudyData) -> str:

@@ -8,14 +8,14 @@ from math import comb
 import numpy as np
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Figure, Panel, Table, Trace
+from ranktune.dashboards.figures.kinds import Lines
+from ranktune.dashboards.figures.panels import Frame, Panel
 from ranktune.dashboards.records.choice import tuning_gained
 from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.policy.policy import POLICY
 
-RANDOM_COLOUR = figures.ACCENT
 NO_CURVE = np.full(0, np.nan)
 MIN_RANDOM_TRIALS = 5
 """Trials drawn at random, of each split, below which nothing is said about random search."""
@@ -34,15 +34,11 @@ def panel(data: StudyData) -> Panel:
     if min(len(_known(best)) - 1 for best in known) < MIN_RANDOM_TRIALS:
         known = [NO_CURVE for _ in known]
     random = mean_of_splits(known)
-    figure = best_so_far_figure(data, {"best so far": curve}, default, random)
-    return Panel("worth", title, _table(curve, default, random), figure, _note(data, curve, default, random))
-
-
-def _table(curve: Floats, default: float | None, random: Floats) -> Table:
-    """Return the curves at the trials where the best so far changes, where random search is known, and at the end."""
-    places = sorted({*changes(curve), *_known(random)})
-    rows = [[k + 1, _at(curve, k), default, _at(random, k)] for k in places]
-    return Table(("trials", "best so far", "best default", "random search"), rows)
+    note = _note(data, curve, default, random)
+    floor = np.full(len(curve), np.nan if default is None else default)
+    curves = {"best so far": curve, "best default": floor, "random search": random}
+    known_curves = {name: values for name, values in curves.items() if np.isfinite(values).any()}
+    return Panel("worth", title, *best_so_far_lines(data, known_curves), note)
 
 
 def best_by_number(split: SplitData) -> Floats:
@@ -111,39 +107,13 @@ def _known(curve: Floats) -> list[int]:
     return [int(k) for k in np.flatnonzero(np.isfinite(curve))]
 
 
-def _at(curve: Floats, k: int) -> float | None:
-    return float(curve[k]) if k < len(curve) and np.isfinite(curve[k]) else None
-
-
-def best_so_far_figure(
-    data: StudyData,
-    curves: Mapping[str, Floats],
-    default: float | None = None,
-    random: Floats = NO_CURVE,
-) -> Figure:
-    """Return best-so-far curves as steps, with the best default and random search."""
-    styles = zip(figures.COLOURS, ("solid", "dash", "dot"), strict=False)
-    traces = [_step_trace(curve, name, *style) for (name, curve), style in zip(curves.items(), styles, strict=False)]
-    longest = max(len(curve) for curve in curves.values())
-    if default is not None:
-        line = {"color": figures.GREY, "dash": "dot", "width": 1.5}
-        traces.append(
-            figures.scatter("best default", [1, max(longest, 2)], [default, default], mode="lines", line=line)
-        )
-    known = _known(random)
-    if len(known) > 1:
-        line = {"color": RANDOM_COLOUR, "dash": "dash", "width": 1.5}
-        x, marker = [k + 1 for k in known], {"symbol": "x", "size": 6}
-        trace = figures.scatter("random search", x, random[known], mode="lines+markers", line=line, marker=marker)
-        traces.append(trace)
-    y_axis = figures.axis(f"best validation {data.metric}")
-    return figures.figure(traces, figures.axis("trials", rangemode="tozero"), y_axis)
-
-
-def _step_trace(curve: Floats, name: str, colour: str, dash: str) -> Trace:
-    """Return a curve that changes in steps, by the places where it changes."""
-    kept = changes(curve)
-    return figures.steps(name, [k + 1 for k in kept], curve[kept], colour, dash)
+def best_so_far_lines(data: StudyData, curves: Mapping[str, Floats]) -> tuple[Frame, Lines]:
+    """Return curves at the trials where one of them changes, and at its last trial."""
+    places = sorted({k for curve in curves.values() for k in changes(curve)})
+    rows = [[k + 1, *(curve[k] if k < len(curve) else None for curve in curves.values())] for k in places]
+    across = figures.count_axis("trials", places[-1] + 1 if places else 1)
+    up = figures.axis(f"best validation {data.metric}")
+    return Frame(("trials", *curves), rows), Lines("trials", tuple(curves), across, up, step=True, markers=True)
 
 
 def _note(data: StudyData, curve: Floats, default: float | None, random: Floats) -> str:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ranktune.dashboards.figures.panels import joined
-from ranktune.dashboards.records.choice import chosen_because, chosen_name, gain, outside, rivals, tuning_gained
+from ranktune.dashboards.records.choice import (
+    chosen_because,
+    chosen_name,
+    gain,
+    higher_on_test,
+    outside,
+    rivals,
+    tuning_gained,
+)
 from ranktune.dashboards.records.study import StudyData
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.tuner.selection.results import ALIKE, BETTER
@@ -74,6 +82,7 @@ def _watch(result: JsonView) -> Iterator[str]:
     measured, best = result.get("gain"), result["best"]
     if measured is not None and measured["difference"] is not None and not measured["interval"][0] > 0.0:
         yield "It is not significantly better than the baseline."
+    yield higher_on_test(result)
     yield outside(result).replace("That", "The test score")
     alike = [row["solver"] for row in rivals(result) if row.get("verdict") == ALIKE]
     smallest = (result.get("alternatives") or {}).get("smallest")

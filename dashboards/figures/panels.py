@@ -1,4 +1,4 @@
-"""Panels, of which views are made: each has a title, a table and a note, and most a figure of the same values.
+"""A panel: a frame, which is its table, and a kind, which draws its figure from the columns of the same frame.
 
 The live page and the report show the same panels. A figure is Plotly's JSON (data and layout). It leaves the colours of
 page and text to the page, which has a light and a dark theme.
@@ -7,8 +7,10 @@ page and text to the page, which has a light and a dark theme.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from ranktune.solvers.core.arrays import Json
@@ -40,37 +42,74 @@ def to_json(value: object) -> Any:
 
 
 @dataclass(frozen=True)
-class Table:
-    """Columns and rows of plain values; pages show None as a dash."""
+class Frame:
+    """Named columns of plain values, row by row; pages show None as a dash. frame["Trial"] is a column."""
 
-    columns: tuple[str, ...]
-    rows: Sequence[Sequence[Any]]
+    columns: tuple[str, ...] = ()
+    rows: Sequence[Sequence[Any]] = ()
 
     def __post_init__(self) -> None:
         """Make the rows those of JSON."""
-        object.__setattr__(self, "rows", to_json(self.rows))
+        object.__setattr__(self, "rows", to_json(list(self.rows)))
+
+    def __getitem__(self, name: str) -> list[Any]:
+        place = self.columns.index(name)
+        return [row[place] for row in self.rows]
+
+    def kept(self, rows: Iterable[Sequence[Any]]) -> Frame:
+        """Return the frame with some of its rows."""
+        some = copy(self)
+        object.__setattr__(some, "rows", list(rows))
+        return some
+
+    def by(self, name: str) -> dict[Any, Frame]:
+        """Return the rows with each value of a column."""
+        rows: dict[Any, list[Sequence[Any]]] = {}
+        for value, row in zip(self[name], self.rows, strict=True):
+            rows.setdefault(value, []).append(row)
+        return {value: self.kept(of_value) for value, of_value in rows.items()}
+
+
+def facts(pairs: Iterable[tuple[str, object]], names: tuple[str, str] = ("what", "value")) -> Frame:
+    """Return the frame of two columns with a row for each pair that has a value."""
+    return Frame(names, [pair for pair in pairs if pair[1] not in (None, "")])
+
+
+Kind: TypeAlias = Callable[[Frame], Figure]
+"""Draws the figure of a frame: see ranktune.dashboards.figures.kinds."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A titled table, with or without a figure.
+    """A titled frame, with or without a figure of it.
 
     key     unique in its view, letters, digits and hyphens; title says what the panel shows
-    figure  Plotly's {"data": [...], "layout": {...}}, None where there is only the table
+    kind    draws the figure; None where the table is all, and not used where there are no rows
     note    how to read the panel, or what is missing and why; plain text, as title
+    answer  what the panel shows, in a sentence: that of its page, where it is the first on it
     group   a view with several groups shows the panels of one at a time, and those without a group
     """
 
     key: str
     title: str
-    table: Table = Table((), ())
-    figure: Figure | None = None
+    table: Frame = Frame()
+    kind: Kind | None = None
     note: str = ""
     group: str = ""
+    answer: str = ""
 
-    def __post_init__(self) -> None:
-        """Make the figure one of JSON."""
-        object.__setattr__(self, "figure", to_json(self.figure))
+    @cached_property
+    def figure(self) -> Figure | None:
+        """Plotly's {"data": [...], "layout": {...}}."""
+        drawn: Figure | None = to_json(self.kind(self.table)) if self.kind is not None and self.table.rows else None
+        return drawn
+
+    def as_json(self) -> Json:
+        """Return the panel as pages read it."""
+        return {
+            "key": self.key, "title": self.title, "table": vars(self.table), "figure": self.figure, "note": self.note,
+            "group": self.group, "answer": self.answer,
+        }  # fmt: skip
 
 
 def joined(*sentences: str) -> str:
@@ -80,4 +119,4 @@ def joined(*sentences: str) -> str:
 
 def panels_json(panels: Sequence[Panel]) -> list[Json]:
     """Return panels as JSON."""
-    return [vars(panel) | {"table": vars(panel.table)} for panel in panels]
+    return [panel.as_json() for panel in panels]

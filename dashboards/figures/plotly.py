@@ -105,6 +105,11 @@ def axis(title: str, *, categories: Sequence[str] | None = None, **more: object)
     return settings | more
 
 
+def count_axis(title: str, last: int) -> Axis:
+    """Return an axis of the numbers from 1 to last, with ticks at whole ones."""
+    return axis(title, range=[0.5, max(last, 1) + 0.5], tickformat="d") | ({"dtick": 1} if last <= 10 else {})
+
+
 def value_axis(title: str, values: Numbers, always: float = np.inf) -> tuple[Axis, str]:
     """Return an axis that leaves out a long low tail, and the note that says so, "" where all values fit.
 
@@ -158,32 +163,6 @@ def figure(traces: Sequence[Trace], x: Axis, y: Axis, **layout: object) -> Figur
     return {"data": list(traces), "layout": base | layout}
 
 
-def bar_figure(traces: Sequence[Trace], x_title: str, y_title: str, labels: Sequence[str], **layout: object) -> Figure:
-    """Return the figure of horizontal bars, the first label on top; many bars are thinner."""
-    dense = len(labels) > 12
-    y = axis(y_title, categories=labels, autorange="reversed") | ({"tickfont": {"size": 11}} if dense else {})
-    height = max(230, 120 + (18 if dense else 32) * len(labels))
-    return figure(traces, axis(x_title), y, height=height, **layout)
-
-
-def ranking(
-    names: Sequence[str],
-    lengths: Floats,
-    unit: str,
-    what: str,
-    *,
-    most: int,
-    colour: str | Sequence[str] = COLOURS[0],
-    ends: tuple[Floats, Floats] | None = None,
-) -> Figure:
-    """Return a bar of a length for each of the first names, the first on top; ends are those of its interval."""
-    labels = distinct(names[:most], 36)
-    trace = bars(unit, labels, lengths[:most], horizontal=True, marker={"color": colour})
-    if ends is not None:
-        trace["error_x"] = error_bars(lengths[:most], *(end[:most] for end in ends), width=2)
-    return bar_figure([trace], unit, what, labels)
-
-
 def scatter(
     name: str,
     x: Places,
@@ -209,12 +188,6 @@ def scatter(
 def star(name: str, x: Place, y: Place, text: Sequence[str] | None = None) -> Trace:
     """Return one point marked with a star."""
     return scatter(name, [x], [y], marker={"symbol": "star", "size": 15, "color": ACCENT}, text=text)
-
-
-def steps(name: str, x: Iterable[float], y: Iterable[float], colour: str, dash: str = "solid") -> Trace:
-    """Return a line that changes in steps, such as the best value so far."""
-    line = {"shape": "hv", "color": colour, "width": 2, "dash": dash}
-    return scatter(name, x, y, mode="lines", line=line)
 
 
 def band(name: str, x: Places, low: Sequence[float] | Floats, high: Iterable[float], colour: str) -> Trace:
@@ -255,22 +228,6 @@ def heat_map(x: Places, y: Places, z: Floats, title: str, *, zero_in_middle: boo
         widest = float(np.nanmax(np.abs(z), initial=0.0)) or 1.0
         trace |= {"colorscale": [list(stop) for stop in DIVERGING], "zmin": -widest, "zmax": widest, "zmid": 0.0}
     return trace
-
-
-def square(
-    labels: Sequence[str], z: Floats, text: Sequence[Sequence[str]], title: str, x: str, y: str, hover: str
-) -> Figure:
-    """Return the figure of a value of each two labels, with its text in its cell, where there is room."""
-    names = distinct(labels, MAX_LABEL)
-    cells = heat_map(names, names, z, title, zero_in_middle=True)
-    cells |= {"text": text, "hovertemplate": f"{hover}<extra></extra>"}
-    cells |= {"texttemplate": "%{text}"} if len(names) <= 12 else {}
-    return figure(
-        [cells],
-        axis(x, categories=names, tickangle=-40),
-        axis(y, categories=names, autorange="reversed"),
-        height=max(320, 170 + 32 * len(names)),
-    )
 
 
 def colour_bar(title: str, longest: int = MAX_NAME) -> Json:

@@ -65,10 +65,13 @@ def chosen_because(result: JsonView) -> str:
     elif column == "again" and (above := _higher(best, others, "vali")):
         name = above[0]["solver"]
         parts.append(f"{name} has a higher vali, and was not chosen: again decides, on folds that no trial has seen.")
-    names = [row["solver"] for row in _higher(best, others, "test")]
-    if names:
-        parts.append(f"Higher on test, which takes no part in the choice: {listed(names, 3)}.")
     return " ".join([*parts, *filter(None, [result.get("set_aside", "")])])
+
+
+def higher_on_test(result: JsonView) -> str:
+    """Return which models have a higher test score than the chosen one; "" where none has."""
+    names = [row["solver"] for row in _higher(result["leaderboard"][0], rivals(result), "test")]
+    return f"Higher on test, which takes no part in the choice: {listed(names, 3)}." if names else ""
 
 
 def feature_alone(result: JsonView) -> str:

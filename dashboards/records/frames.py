@@ -21,9 +21,7 @@ def frame(columns: Columns) -> Any:
     """Return columns as a data frame of the first library that is installed, as a dict where none is."""
     for library in LIBRARIES:
         if find_spec(library) is not None:
-            import narwhals
-
-            return narwhals.from_dict(dict(columns), backend=import_module(library)).to_native()
+            return getattr(import_module(library), "table" if library == "pyarrow" else "DataFrame")(dict(columns))
     return dict(columns)
 
 

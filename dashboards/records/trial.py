@@ -22,7 +22,7 @@ _PART = re.compile(r"(\d+) of (\d+)$")
 class Trial:
     """A finished trial: evaluated in full, stopped early because it was significantly worse, or failed.
 
-    number        its place in the order in which trials were requested
+    number        its place in the order in which trials were requested, from 0; place: the same from 1, as it is shown
     params        of its solver, under their own names; active parameters only
     value         the metric on the validation queries, None where it failed; means: the mean of every metric. The value
                   of a trial that was stopped early estimates its full value: it can be drawn, but is never the best
@@ -102,6 +102,11 @@ class Trial:
             learning_curve=tuple((float(n), float(v)) for n, v in attributes.get(keys.LEARNING_CURVE, ())),
             split=split,
         )
+
+    @property
+    def place(self) -> int:
+        """The number from 1."""
+        return self.number + 1
 
     @property
     def flat_params(self) -> dict[str, Value]:

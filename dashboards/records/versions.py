@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 
+from ranktune.dashboards.records.opening import changed_of
 from ranktune.solvers.core.arrays import Json, JsonView
-from ranktune.solvers.core.errors import RankTuneError
+from ranktune.solvers.core.errors import Damaged, RankTuneError
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.retuning.portfolio import load_portfolio
 from ranktune.tuner.retuning.versions import current, decision_of, delivered, versions
 from ranktune.tuner.selection.results import load_result
-from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.study.home import StudyFolder
 
 
@@ -32,7 +31,7 @@ def history_of(home: Path, name: str) -> Json:
 def _line(home: Path, folder: StudyFolder) -> Json:
     line: Json = {"version": folder.path.name, "state": "interrupted", "decision": "", "quality": None}
     line |= {"interval": None, "gain": None, "solver": "", "parameters": {}, "features": [], "queries": None}
-    line["changed"] = datetime.fromtimestamp(folder.declaration.stat().st_mtime).astimezone().isoformat("T", "seconds")
+    line["changed"] = changed_of(folder)
     try:
         if not folder.has_result:
             return line | {"state": "running" if folder.held() else "interrupted"}

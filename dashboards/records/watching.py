@@ -11,14 +11,10 @@ from pathlib import Path
 from threading import Lock
 
 from ranktune.dashboards.records.file import FileState, Reader, file_states
+from ranktune.dashboards.records.opening import files_of
 from ranktune.dashboards.records.study import StudyData, open_study
 from ranktune.solvers.core.errors import RankTuneError, StudyError
-from ranktune.tuner.selection.evidence import EVIDENCE, EXPLANATIONS
-from ranktune.tuner.study.events import FILE as EVENTS
-from ranktune.tuner.study.home import PLACES, StudyFolder, all_folders
-
-_OF_STUDY = ("study.json", "result.json", "lock")
-_OF_SPLIT = ("record.db", "record.db-wal", EVIDENCE, EXPLANATIONS)
+from ranktune.tuner.study.home import StudyFolder, all_folders
 
 
 @dataclass
@@ -44,15 +40,7 @@ class Watched:
 
     def signature(self) -> tuple[FileState, ...]:
         """Return a value that changes whenever a file of the study does."""
-        home = StudyFolder(self.folder)
-        try:
-            splits = [home.split(name) for name in home.split_names()]
-        except RankTuneError:
-            splits = []
-        files = [self.folder / name for name in _OF_STUDY]
-        if (self.folder / PLACES).exists():  # the record is in a database; the event log changes with it
-            files.append(self.folder / EVENTS)
-        return file_states(files + [split / name for split in splits for name in _OF_SPLIT])
+        return file_states(files_of(StudyFolder(self.folder)))
 
     def data(self) -> StudyData:
         """Return the study as it is now. Raises a RankTuneError where it cannot be read."""

@@ -16,6 +16,7 @@ from ranktune.dashboards.records.choice import (
     clicks_and_judgments,
     feature_alone,
     gain,
+    higher_on_test,
     outside,
     rivals,
     tuning_gained,
@@ -117,7 +118,8 @@ def answer(result: JsonView) -> list[str]:
 def conclusion(result: JsonView) -> str:
     """Return which model was chosen, its scores, the models without a significant difference, and its file."""
     chosen, *scores, model = answer(result)
-    lines = [chosen, *filter(None, [chosen_because(result)]), *scores]
+    because = " ".join(filter(None, (chosen_because(result), higher_on_test(result))))
+    lines = [chosen, *filter(None, [because]), *scores]
     lines += filter(None, (clicks_and_judgments(result), tuning_gained(result)))
     lines += filter(None, (feature_alone(result), compositions(result), served(result)))
     others = rivals(result)

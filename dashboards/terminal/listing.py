@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranktune.dashboards.records.opening import reader_of, trials_of
+from ranktune.dashboards.records.opening import changed_of, reader_of, trials_of
 from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.terminal.tables import FittedTable, four_digits
-from ranktune.solvers.core.errors import RankTuneError
+from ranktune.solvers.core.errors import Damaged, RankTuneError
 from ranktune.tuner.selection.results import load_result
-from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.study.events import lost_trials
 from ranktune.tuner.study.home import StudyFolder, all_folders
 from ranktune.tuner.study.labels import read_labels
@@ -29,10 +26,7 @@ def listing(home: Path) -> list[Json]:
 def _line(folder: StudyFolder) -> Json:
     line: Json = {"study": folder.path.name, "changed": "", "note": "", "tags": []}
     try:
-        with suppress(FileNotFoundError):
-            changed = datetime.fromtimestamp(folder.declaration.stat().st_mtime).astimezone()
-            line["changed"] = changed.isoformat(timespec="seconds")
-        line |= _labels(folder)
+        line |= {"changed": changed_of(folder), **_labels(folder)}
         return line | (_finished(folder) if folder.has_result else state(folder.path))
     except RankTuneError as error:
         return line | {"state": f"unreadable: {error}"}

@@ -23,7 +23,7 @@ from ranktune.dashboards.records.study import StudyData, open_study
 from ranktune.dashboards.records.trial import Trial
 from ranktune.dashboards.web.report import write_report
 from ranktune.solvers.core.arrays import JsonView
-from ranktune.solvers.core.files import atomic_write
+from ranktune.solvers.core.files.atomic import atomic_write
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.study.secrets import shown_tracking
 

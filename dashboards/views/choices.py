@@ -6,8 +6,8 @@ combinations that were tried.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +23,9 @@ from ranktune.dashboards.analysis.choices import (
 )
 from ranktune.dashboards.analysis.pooling import no_trials_note, pooled
 from ranktune.dashboards.analysis.solver_trials import MIN_TRIALS_FOR_SURFACE, SolverTrials, solvers_of
-from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Panel, Table, Trace
+from ranktune.dashboards.figures.kinds import Dots, Heat
+from ranktune.dashboards.figures.panels import Frame, Panel
+from ranktune.dashboards.figures.plotly import short
 from ranktune.dashboards.records.study import StudyData
 
 MAX_GRIDS = 15
@@ -33,10 +34,6 @@ MIN_CELLS = 4
 """Combinations with trials that a grid needs where there is no surrogate model."""
 MAX_COMPOSITIONS = 20
 """Rows of the table of combinations."""
-MAX_WIDE_COLUMNS = 4
-"""Columns of a grid beside which a narrow page has room for whole labels."""
-MAX_DENSE_LABEL = 14
-"""Characters of the labels beside more columns."""
 
 
 def panels(data: StudyData) -> list[Panel]:
@@ -49,7 +46,8 @@ def panels(data: StudyData) -> list[Panel]:
         shown += [_effects(solver, names, k), _compositions(solver, names, k)]
         pairs = list(combinations(range(len(names)), 2))[:MAX_GRIDS]
         grids = {f"grid-{k}-{i}-{j}": grid(solver, names[i], names[j]) for i, j in pairs}
-        ends = _colour_range(grids.values())
+        values = np.concatenate([_shown_values(each).ravel() for each in grids.values()])
+        ends = (float(np.nanmin(values)), float(np.nanmax(values))) if np.isfinite(values).any() else (0.0, 1.0)
         shown += [
             _grid(solver, cells, ends, key)
             for key, cells in grids.items()
@@ -57,38 +55,21 @@ def panels(data: StudyData) -> list[Panel]:
         ]
     if not shown:
         note = "Of no solver with two or more categorical parameters were two combinations of them tried."
-        note = no_trials_note(data) or note
-        return [Panel("effects", "Choices", note=note)]
+        return [Panel("effects", "Choices", note=no_trials_note(data) or note)]
     return shown
 
 
 def _effects(solver: SolverTrials, names: list[str], k: int) -> Panel:
     metric = solver.data.metric
-    title = f"What was learnt about each choice of {figures.short(solver.name)}"
     columns = ("Parameter", "Value", "Trials", "Mean of trials", "Effect", "Low", "High", "Verdict")
-    known = [(name, level) for name in names for level in levels(solver, name)]
-    rows = [
-        [name, level.value, level.trials, level.mean, level.effect, level.low, level.high,
-         _verdict(level)]
-        for name, level in known
-    ]  # fmt: skip
-    labels = figures.distinct((f"{name}: {level.value}" for name, level in known), figures.MAX_LABEL)
-    drawn = [(name, label, x) for label, (name, x) in zip(labels, known, strict=True) if np.isfinite(x.effect)]
-    traces = []
-    for i, name in enumerate(names):
-        by_label = {label: level for factor, label, level in drawn if factor == name}
-        if by_label:
-            traces.append(_effect_trace(name, by_label, i))
-    if not traces:
-        note = "No two values of a parameter that the study has now were tried."
-        return Panel(f"effects-{k}", title, Table(columns, rows), None, note, solver.name)
-    shown = figures.figure(
-        traces,
-        figures.axis(f"effect on {metric}", nticks=5),
-        figures.axis("", categories=labels, autorange="reversed"),
-        height=max(230, 130 + 26 * len(labels)),
-        showlegend=False,
-    )
+    rows: list[list[Any]] = [
+        [name, str(level.value), level.trials, level.mean, level.effect, level.low, level.high, _verdict(level)]
+        for name in names
+        for level in levels(solver, name)
+    ]
+    known = any(np.isfinite(row[4]) for row in rows)
+    series = {"effect": ("Effect", "Low", "High")}
+    kind = Dots(("Parameter", "Value"), series, f"effect on {metric}", "", by="Parameter") if known else None
     note = solver.note(
         f"An effect is the expected {metric} with the value, less its mean over the values that were tried.",
         f"The surrogate model predicts it over {BACKGROUND} random configurations that can have the value, and its "
@@ -99,20 +80,14 @@ def _effects(solver: SolverTrials, names: list[str], k: int) -> Panel:
         f"{MIN_TRIALS_FOR_SURFACE} are needed.",
         "Trials that were stopped early count with their estimates." if any(t.stopped for t in solver.valued) else "",
     )
-    return Panel(f"effects-{k}", title, Table(columns, rows), shown, note, solver.name)
-
-
-def _effect_trace(name: str, levels: Mapping[str, Level], place: int) -> Trace:
-    """Return the effects of the values of one parameter, by label, with their intervals."""
-    effects, low, high = (
-        np.array([getattr(at, end) for at in levels.values()], dtype=np.float64) for end in ("effect", "low", "high")
-    )
-    marker = {"size": 10, "color": figures.COLOURS[place % len(figures.COLOURS)]}
-    marker["symbol"] = figures.SYMBOLS[place % len(figures.SYMBOLS)]
-    trace = figures.scatter(name, effects, levels, marker=marker)
-    if not np.isnan(low).any():
-        trace["error_x"] = figures.error_bars(effects, low, high)
-    return trace
+    note = note if known else "No two values of a parameter that the study has now were tried."
+    title = f"What was learnt about each choice of {short(solver.name)}"
+    better = [row for row in rows if row[-1] == "better"]
+    answer = "No choice is significantly better than the mean of the others."
+    if better:
+        name, value, _, _, effect, low, high, _ = max(better, key=lambda row: row[4])
+        answer = f"{name} {short(value)} gains most: {effect:+.4f} [{low:.4f}, {high:.4f}] {metric}."
+    return Panel(f"effects-{k}", title, Frame(columns, rows), kind, note, solver.name, answer)
 
 
 def _verdict(level: Level) -> str:
@@ -121,63 +96,42 @@ def _verdict(level: Level) -> str:
     return "better" if level.low > 0.0 else "worse" if level.high < 0.0 else "not significant"
 
 
-def _colour_range(grids: Iterable[Grid]) -> tuple[float, float]:
-    """Return the lowest and the highest value that the colours of all grids show.
-
-    A standard deviation is added at both ends, so that differences within the noise do not stand out.
-    """
-    values = []
-    for each in grids:
-        z, sd = (each.expected, each.sd) if np.isfinite(each.expected).any() else (each.mean, np.zeros_like(each.mean))
-        known = np.isfinite(z)
-        values += [*(z - sd)[known], *(z + sd)[known]]
-    return (float(min(values)), float(max(values))) if values else (0.0, 1.0)
+def _shown_values(table: Grid) -> np.ndarray:
+    return table.expected if np.isfinite(table.expected).any() else table.mean
 
 
 def _grid(solver: SolverTrials, table: Grid, ends: tuple[float, float], key: str) -> Panel:
     metric = solver.data.metric
     rows_of, columns_of = (categories(solver, name) for name in (table.down, table.across))
-    title = f"{metric} by {figures.short(table.down)} and {figures.short(table.across)} of {figures.short(solver.name)}"
+    title = f"{metric} by {short(table.down)} and {short(table.across)} of {short(solver.name)}"
     columns = (str(table.down), str(table.across), "Trials", "Mean of trials", f"Expected {metric}", "Deviation")
     rows = [
-        [a, b, int(table.trials[i, j]),
-         table.mean[i, j], table.expected[i, j], table.sd[i, j]]
-        for i, a in enumerate(rows_of) for j, b in enumerate(columns_of)
-    ]  # fmt: skip
-    modelled = bool(np.isfinite(table.expected).any())
-    z = table.expected if modelled else table.mean
-    dense = len(columns_of) > MAX_WIDE_COLUMNS  # a narrow page has room for little beside them
-    down = figures.distinct(rows_of, MAX_DENSE_LABEL if dense else figures.MAX_LABEL)
-    across = figures.distinct(columns_of, figures.MAX_LABEL)
-    cells = figures.heat_map(across, down, z, metric)
-    cells |= {"zmin": ends[0], "zmax": ends[1], "zauto": False, "showscale": False}
-    cells |= {"xgap": 2, "ygap": 2, "texttemplate": "%{text}", "textfont": {"size": 10 if dense else 11}}
-    cells["text"] = [
-        ["" if np.isnan(value) else f"{_compact(value)}<br>n={n}" for value, n in zip(*texts, strict=True)]
-        for texts in zip(z, table.trials, strict=True)
+        [str(a), str(b), int(table.trials[i, j]), table.mean[i, j], table.expected[i, j], table.sd[i, j]]
+        for i, a in enumerate(rows_of)
+        for j, b in enumerate(columns_of)
     ]
-    cells["customdata"] = [[f"{figures.plain(a)}, {figures.plain(b)}" for b in columns_of] for a in rows_of]
-    cells["hovertemplate"] = f"%{{customdata}}<br>{figures.plain(metric)}: %{{z}}<extra></extra>"
-    font = {"size": 10 if dense else 12}
-    shown = figures.figure(
-        [cells],
-        figures.axis(table.across, categories=across, showgrid=False, tickfont=font),
-        figures.axis("" if dense else table.down, categories=down, autorange="reversed", showgrid=False, tickfont=font),
-        height=max(220, 130 + 44 * len(down)),
-        margin={"l": 20, "r": 10, "t": 20, "b": 50},
-    )
+    modelled = bool(np.isfinite(table.expected).any())
+    value = columns[4] if modelled else columns[3]
+
+    def text(row: dict[str, object]) -> str:
+        return f"{_compact(float(str(row[value])))}<br>n={row['Trials']}"
+
+    kind = Heat(columns[0], columns[1], value, metric, text, text, ends=ends)
     note = solver.note(
         f"The expected {metric} by the surrogate model, averaged over all other parameters, and the number of trials."
         if modelled
         else f"The mean of the trials of each combination and their number. {len(solver.valued)} trials are too few "
         f"for the surrogate model, {MIN_TRIALS_FOR_SURFACE} are needed.",
-        "The model compresses low values." if modelled else "",
-        "Colours mean the same in all grids of the solver.",
+        f"The model compresses low values; its standard deviation is {np.nanmedian(table.sd):.2g}: smaller differences "
+        "are noise."
+        if modelled
+        else "",
+        f"Colours go from {ends[0]:.4g} to {ends[1]:.4g}, and mean the same in all grids of the solver.",
         "The search space does not have the combinations whose cells are empty."
         if modelled and np.isnan(table.expected).any()
         else "",
     )
-    return Panel(key, title, Table(columns, rows), shown, note, solver.name)
+    return Panel(key, title, Frame(columns, rows), kind, note, solver.name)
 
 
 def _compact(value: float) -> str:
@@ -189,10 +143,10 @@ def _compositions(solver: SolverTrials, names: list[str], k: int) -> Panel:
     metric = solver.data.metric
     composed = compositions(solver, names)
     rows = [[row.best, row.mean, row.trials, *row.values] for row in composed[:MAX_COMPOSITIONS]]
-    table = Table((f"best {metric}", f"mean {metric}", "Trials", *map(str, names)), rows)
+    table = Frame((f"best {metric}", f"mean {metric}", "Trials", *map(str, names)), rows)
     note = solver.note(
         f"{len(composed)} combinations of these parameters were tried, the best first.",
         f"The first {MAX_COMPOSITIONS} are listed." if len(composed) > MAX_COMPOSITIONS else "",
         "A dash stands for a parameter that is not active.",
     )
-    return Panel(f"compositions-{k}", f"Combinations of {figures.short(solver.name)}", table, None, note, solver.name)
+    return Panel(f"compositions-{k}", f"Combinations of {short(solver.name)}", table, None, note, solver.name)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 
 from ranktune.dashboards.analysis.paired_studies import PairedRows, paired_rows
-from ranktune.dashboards.analysis.tuning_value import best_by_number, best_so_far_figure, changes, mean_of_splits
+from ranktune.dashboards.analysis.tuning_value import best_by_number, best_so_far_lines, mean_of_splits
 from ranktune.dashboards.analysis.verdict import verdict
-from ranktune.dashboards.figures.panels import Cell, Panel, Table, joined
+from ranktune.dashboards.figures.panels import Cell, Frame, Panel, joined
 from ranktune.dashboards.figures.plotly import distinct
 from ranktune.dashboards.records.study import StudyData
-from ranktune.dashboards.views.overview import leaderboard_figure, leaderboard_table, sentences, setting
-from ranktune.solvers.core.arrays import Floats
+from ranktune.dashboards.views.overview import leaderboard_panel, sentences, setting
 from ranktune.tuner.statistics.comparisons import compare_splits, pairwise
 
 
@@ -38,7 +38,7 @@ def _in_short(studies: Sequence[StudyData], names: Sequence[str]) -> Panel:
     found: list[dict[str, str]] = [{"state": study.state, **dict(verdict(study))} for study in studies]
     asked = dict.fromkeys(what for each in found for what in each)
     rows = [[what, *(each.get(what) for each in found)] for what in asked]
-    return Panel("summary", "In short", Table(("what", *names), rows))
+    return Panel("summary", "In short", Frame(("what", *names), rows))
 
 
 def _chosen(paired: PairedRows | str, names: Sequence[str]) -> Panel:
@@ -55,7 +55,7 @@ def _chosen(paired: PairedRows | str, names: Sequence[str]) -> Panel:
         numbers = (compared.difference, compared.low, compared.high, compared.p_randomisation)
         rows.append([names[a], names[b], *numbers, compared.wins, compared.ties, compared.losses])
     note = joined(_queries(paired), "95 % bootstrap interval; p of a paired randomisation test, not corrected.")
-    return Panel("chosen", title, Table(columns, rows), None, note)
+    return Panel("chosen", title, Frame(columns, rows), None, note)
 
 
 def _pairs(paired: PairedRows | str) -> Panel:
@@ -74,7 +74,7 @@ def _pairs(paired: PairedRows | str) -> Panel:
         for pair in pairs
     ]  # fmt: skip
     note = joined(_queries(paired), f"p Holm is corrected for the {len(rows)} comparisons.")
-    return Panel("pairs", title, Table(columns, rows), None, note)
+    return Panel("pairs", title, Frame(columns, rows), None, note)
 
 
 def _queries(paired: PairedRows) -> str:
@@ -92,7 +92,7 @@ def _settings(studies: Sequence[StudyData], names: Sequence[str]) -> Panel:
         if name != "name" and any(declared.get(name) != settings[0].get(name) for declared in settings)
     ]
     note = "" if rows else "Every setting is the same."
-    return Panel("settings", "Settings that differ", Table(("setting", *names), rows), None, note)
+    return Panel("settings", "Settings that differ", Frame(("setting", *names), rows), None, note)
 
 
 def _race(studies: Sequence[StudyData], names: Sequence[str]) -> Panel:
@@ -102,28 +102,19 @@ def _race(studies: Sequence[StudyData], names: Sequence[str]) -> Panel:
     }
     first = studies[0]
     title = f"Best validation {first.metric} by number of trials"
-    shown = sorted({k for curve in curves.values() for k in changes(curve)})
-    rows = [[k + 1, *(_at(curve, k) for curve in curves.values())] for k in shown]
-    table = Table(("trials", *curves), rows)
+    table, kind = best_so_far_lines(first, curves)
     metrics = dict.fromkeys(study.metric for study in studies)
-    if len(metrics) > 1:
-        why = f"The studies maximise different metrics ({' and '.join(metrics)}): their values are not comparable."
-        return Panel("race", title, table, None, why)
-    if not any(np.isfinite(curve).any() for curve in curves.values()):
-        return Panel("race", title, table, None, "No trial has succeeded yet.")
     same = len({study.study.data for study in studies}) == 1
     note = "" if same else "The studies name different data: their values compare only where the content is equal."
-    return Panel("race", title, table, best_so_far_figure(first, curves), note)
-
-
-def _at(curve: Floats, k: int) -> float | None:
-    known = curve[: k + 1]
-    return float(known[-1]) if len(known) and np.isfinite(known[-1]) else None
+    if len(metrics) > 1:
+        note = f"The studies maximise different metrics ({' and '.join(metrics)}): their values are not comparable."
+    elif not table.rows:
+        note = "No trial has succeeded yet."
+    return Panel("race", title, table, kind if len(metrics) == 1 else None, note)
 
 
 def _leaderboard(key: str, study: StudyData) -> Panel:
     title = f"Leaderboard of {study.name}"
     if study.result is None:
         return Panel(key, title, note="The study is not finished.")
-    table, figure = leaderboard_table(study.result), leaderboard_figure(study.result)
-    return Panel(key, title, table, figure, sentences(study.result))
+    return replace(leaderboard_panel(study.result), key=key, title=title, note=sentences(study.result))

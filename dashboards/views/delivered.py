@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from ranktune.dashboards.figures.panels import Cell, Panel, Table
+from ranktune.dashboards.figures.panels import Frame, Panel, facts
 from ranktune.dashboards.records.study import StudyData
 from ranktune.solvers.core.arrays import JsonView
 
@@ -19,13 +19,11 @@ def panels(data: StudyData) -> list[Panel]:
 
 def _parameters(result: JsonView) -> Panel:
     best = result["best"]
-    rows: list[tuple[str, Cell]] = [("solver", best["solver"])]
-    of_blend = best.get("kind") == "ensemble"
-    rows += [(f"share of {name}" if of_blend else name, value) for name, value in (best.get("params") or {}).items()]
-    rows += [("weights or leaves", best.get("nonzeros")), ("bytes", best.get("bytes"))]
-    rows += [("microseconds to score a document", best.get("microseconds"))]
-    kept = [row for row in rows if row[1] is not None]
-    return Panel("model", "The delivered model", Table(("what", "value"), kept))
+    share = "share of " * (best.get("kind") == "ensemble")
+    params = [(f"{share}{name}", value) for name, value in (best.get("params") or {}).items()]
+    sizes = {"weights or leaves": "nonzeros", "bytes": "bytes", "microseconds to score a document": "microseconds"}
+    rows = [("solver", best["solver"]), *params, *((title, best.get(name)) for title, name in sizes.items())]
+    return Panel("model", "The delivered model", facts(rows))
 
 
 def _use(result: JsonView) -> Panel:
@@ -34,7 +32,7 @@ def _use(result: JsonView) -> Panel:
         return Panel("use", "How to use it", note=note)
     path = str(result["model"])
     file = shlex.quote(path)
-    rows: list[tuple[str, Cell]] = [
+    rows = [
         ("score documents", f"ranktune predict {file} DATA"),
         ("score documents in Python", f"ranktune.load_model({path!r}).predict(X)"),
         ("evaluate it on graded queries", f"ranktune evaluate {file} DATA"),
@@ -42,17 +40,15 @@ def _use(result: JsonView) -> Panel:
         ("export it", f"ranktune export {file} --format FORMAT"),
         ("see the formats", "ranktune export --help"),
     ]
-    return Panel("use", "How to use it", Table(("to", "run"), rows))
+    return Panel("use", "How to use it", facts(rows, ("to", "run")))
 
 
 def _data(data: StudyData) -> list[Panel]:
-    facts = data.facts
-    if not facts:
+    if not data.facts:
         return []
-    names = list(dict.fromkeys(name for sizes in facts.values() for name in sizes))
-    titles = [name.replace("_", " ") for name in names]
-    rows = [[split, *(sizes.get(name) for name in names)] for split, sizes in facts.items()]
-    if len(facts) > 1:
-        return [Panel("data", "The data", Table(("fold", *titles), rows), None, DATA_NOTE)]
-    only = [(title, value) for title, value in zip(titles, rows[0][1:], strict=True)]
-    return [Panel("data", "The data", Table(("what", "number"), only), None, DATA_NOTE)]
+    sizes = {name.replace("_", " "): name for of_split in data.facts.values() for name in of_split}
+    rows = [[split, *map(of_split.get, sizes.values())] for split, of_split in data.facts.items()]
+    table = Frame(("fold", *sizes), rows)
+    if len(rows) == 1:
+        table = facts(zip(sizes, rows[0][1:], strict=True), ("what", "number"))
+    return [Panel("data", "The data", table, None, DATA_NOTE)]

@@ -11,17 +11,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Panel, Table, joined
+from ranktune.dashboards.figures.kinds import Bars, Lines
+from ranktune.dashboards.figures.panels import Frame, Panel, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.selection.evidence import ExplainedQuery, Explanations
 
 MAX_BARS = 20
 """Features of a figure; the table has more."""
-HATCHES = ("", "/", "x", ".", "-", "\\", "|", "+")
-"""Of the bars of a query's features, so that colour is not the only difference."""
-_ROOM = {"l": 60, "r": 20, "t": 80, "b": 50}
-"""Margins that leave room for a legend of several lines."""
 COMMAND = "ranktune explain MODEL DATA"
 
 
@@ -49,13 +46,16 @@ def _importance(data: StudyData, known: Sequence[Explanations]) -> Panel:
         totals[item.feature] += (loss.mean, (loss.mean - loss.low) ** 2, (loss.high - loss.mean) ** 2)
     count = len(measured)  # a model that does not use a feature loses nothing without it
     mean, below, above = np.array(list(totals.values())).T / count
-    below, above = np.sqrt(below / count), np.sqrt(above / count)
+    low, high = mean - np.sqrt(below / count), mean + np.sqrt(above / count)
     names, order = list(totals), np.argsort(-np.nan_to_num(mean), kind="stable")
-    names, mean, low, high = [names[j] for j in order], mean[order], (mean - below)[order], (mean + above)[order]
-    table = Table(columns, list(zip(names, mean, low, high, strict=True)))
+    table = Frame(columns, [(names[j], mean[j], low[j], high[j]) for j in order])
     unit = f"loss of {data.metric} without the feature"
-    shown = figures.ranking(names, mean, unit, "feature", most=MAX_BARS, ends=(low, high))
-    return Panel("importance", title, table, shown, _importance_note(measured, len(order)))
+    kind = Bars("Feature", columns[1:2], unit, "feature", ("Low", "High"), MAX_BARS)
+    first, *numbers = table.rows[0]
+    answer = "{} matters most: without it {} loses {:.4f} [{:.4f}, {:.4f}].".format(
+        figures.short(first), data.metric, *(value or 0.0 for value in numbers)
+    )
+    return Panel("importance", title, table, kind, _importance_note(measured, len(order)), "", answer)
 
 
 def _importance_note(measured: Sequence[Explanations], features: int) -> str:
@@ -69,7 +69,7 @@ def _importance_note(measured: Sequence[Explanations], features: int) -> str:
         "A feature whose interval reaches 0 may be useless, or others may stand in for it.",
         "The model was trained on these queries: what it has memorised counts too." if first.part == "training" else "",
         f"The figure shows the {MAX_BARS} most important." if features > MAX_BARS else "",
-        f"{COMMAND} measures it on other data." if queries >= total else f"{COMMAND} measures it on more queries.",
+        f"{COMMAND} measures it on {'other data' if queries >= total else 'more queries'}.",
     )
 
 
@@ -83,54 +83,29 @@ def _effects(known: Sequence[Explanations]) -> list[Panel]:
         for effect in effects
         for point in zip(effect.values, effect.shares, effect.effects, strict=True)
     ]
-    names = figures.distinct((effect.feature for effect in effects), 36)
-    dashes = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-    traces = [
-        figures.scatter(
-            name, effect.shares, effect.effects, mode="lines+markers",
-            text=[f"{name} = {value:.4g}" for value in effect.values],
-            line={"color": figures.COLOURS[k % len(figures.COLOURS)], "dash": dashes[k % len(dashes)], "width": 2},
-            marker={"symbol": figures.SYMBOLS[k % len(figures.SYMBOLS)], "size": 6},
-        )
-        for k, (name, effect) in enumerate(zip(names, effects, strict=True))
-    ]  # fmt: skip
-    shown = figures.figure(
-        traces,
-        figures.axis("share of the documents up to the value", range=[0, 1.02]),
-        figures.axis("effect on the score"),
-    )
+    share, effect = "Share of documents up to it", "Effect on the score"
+    across = figures.axis("share of the documents up to the value", range=[0, 1.02])
+    kind = Lines(share, (effect,), across, figures.axis("effect on the score"), by="Feature", markers=True,
+                 hover="Value")  # fmt: skip
     note = (
         "The mean score of documents that are given the value, beside the mean of their query. A flat line: the value "
         "does not matter; a rising one: a higher value ranks higher."
     )
-    columns = ("Feature", "Value", "Share of documents up to it", "Effect on the score")
-    return [Panel("effects", "How the score changes with the value of a feature", Table(columns, rows), shown, note)]
+    title = "How the score changes with the value of a feature"
+    return [Panel("effects", title, Frame(("Feature", "Value", share, effect), rows), kind, note)]
 
 
 def contributions(query: ExplainedQuery, key: str, title: str) -> Panel:
     """Return what each feature contributes to the scores of the first documents of a query."""
-    names = [
-        f"{k}. {figures.plain(name, figures.MAX_LABEL)}" for k, name in zip(query.ranks, query.documents, strict=True)
-    ]
     parts: Floats = np.array(query.contributions)
-    features = [*figures.distinct(query.features, 30), "all others"]
-    markers = [
-        figures.hatched(figures.COLOURS[k % len(figures.COLOURS)], HATCHES[k % len(HATCHES)])
-        for k in range(len(query.features))
-    ]
-    traces = [
-        figures.bars(name, names, parts[:, k], horizontal=True, marker=marker)
-        | {"hovertemplate": f"{name}: %{{x:+.4g}}<extra>%{{y}}</extra>"}
-        for k, (name, marker) in enumerate(zip(features, [*markers, {"color": figures.GREY}], strict=True))
-        if np.any(parts[:, k] != 0.0)
-    ]
-    rows = [[query.ranks[k], query.documents[k], query.scores[k], *parts[k]] for k in range(len(parts))]
-    columns = ("Rank", "Document", "Score", *query.features, "All others")
+    columns = (*query.features, "all others")
+    documents = zip(query.ranks, query.documents, query.scores, parts, strict=True)
+    rows = [[rank, name, score, *row] for rank, name, score, row in documents]
     note = (
         f"The first documents, and the first of the best grade. Bars add up to the score less {query.mean:.4g}, the "
         f"mean of {query.background} documents of the query: those to the right move a document up, those to the "
         "left down."
     )
-    unit, layout = "contribution to the score", {"barmode": "relative", "margin": _ROOM}
-    shown = figures.bar_figure(traces, unit, "document", names, **layout) if traces else None
-    return Panel(key, title, Table(columns, rows), shown, note)
+    kind = Bars(("Rank", "Document"), columns, "contribution to the score", "document", mode="relative")
+    drawn = kind if np.any(parts) else None
+    return Panel(key, title, Frame(("Rank", "Document", "Score", *columns), rows), drawn, note)

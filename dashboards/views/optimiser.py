@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ranktune.dashboards.analysis import early_stopped
-from ranktune.dashboards.analysis.beliefs import along, observations
-from ranktune.dashboards.analysis.pooling import no_trials_note
+from ranktune.dashboards.analysis.beliefs import observations, predicted
+from ranktune.dashboards.analysis.pooling import no_trials_note, stopped_note
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Panel, Table, joined
+from ranktune.dashboards.figures.kinds import Bars, Points
+from ranktune.dashboards.figures.panels import Frame, Panel, joined
 from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial, best_of
 from ranktune.tuner.gp.proposal import EI, MIXED, THOMPSON
@@ -39,36 +39,27 @@ def panels(data: StudyData) -> list[Panel]:
     """Return the trials of each solver over time and the surrogate model after them, split by split."""
     shown: list[Panel] = []
     for k, split, group in data.groups:
-        shown.append(_allocation(data, split, k, group))
-        shown += _surrogate(data, split, k, group, MAX_TRIALS_IN_BELIEF // 2 if group else MAX_TRIALS_IN_BELIEF)
+        most = MAX_TRIALS_IN_BELIEF // 2 if group else MAX_TRIALS_IN_BELIEF
+        shown += [*_surrogate(data, split, k, group, most), _allocation(data, split, k, group)]
     return shown
 
 
 def _allocation(data: StudyData, split: SplitData, k: int, group: str) -> Panel:
     """Return the number of trials of each solver, part of the search by part."""
-    title = "Trials of each solver over time"
-    trials = split.trials
+    title, trials = "Trials of each solver over time", split.trials
     solvers = [name for name in data.all_solvers if any(trial.solver == name for trial in trials)]
-    if not trials:
-        note = no_trials_note(data) or "No trial of this split has finished yet."
-        return Panel(f"allocation-{k}", title, note=note, group=group)
-    size = -(-len(trials) // MAX_BLOCKS)
-    blocks = [trials[begin : begin + size] for begin in range(0, len(trials), size)]
-    ends = [(block[0].number, block[-1].number) for block in blocks]
-    names = [f"{first}" if first == last else f"{first} to {last}" for first, last in ends]
-    counts = [[sum(trial.solver == solver for trial in block) for solver in solvers] for block in blocks]
-    rows = [[name, *block] for name, block in zip(names, counts, strict=True)]
-    styles, shapes = figures.solver_styles(data.all_solvers), ("", "/", "x", "-", "|", "+", ".", "\\")
-    traces = [
-        figures.bars(
-            solver, names, [block[j] for block in counts],
-            marker=figures.hatched(styles[solver]["color"], shapes[j % len(shapes)]),
-        )
-        for j, solver in enumerate(solvers)
-    ]  # fmt: skip
-    x_axis = figures.axis("trial numbers", categories=names)
-    shown = figures.figure(traces, x_axis, figures.axis("trials"), barmode="stack")
-    return Panel(f"allocation-{k}", title, Table(("Trials", *solvers), rows), shown, "", group)
+    size = max(-(-len(trials) // MAX_BLOCKS), 1)
+    rows = []
+    for begin in range(0, len(trials), size):
+        block = trials[begin : begin + size]
+        first, last = block[0].place, block[-1].place
+        name = f"{first}" if first == last else f"{first} to {last}"
+        rows.append([name, *(sum(trial.solver == solver for trial in block) for solver in solvers)])
+    styles = figures.solver_styles(data.all_solvers)
+    colours = [styles[solver]["color"] for solver in solvers]
+    kind = Bars("Trials", solvers, "trials", "trial numbers", upright=True, colours=colours)
+    note = "" if rows else no_trials_note(data) or "No trial of this split has finished yet."
+    return Panel(f"allocation-{k}", title, Frame(("Trials", *solvers), rows), kind, note, group)
 
 
 def _surrogate(data: StudyData, split: SplitData, k: int, group: str, most: int) -> list[Panel]:
@@ -84,41 +75,37 @@ def _surrogate(data: StudyData, split: SplitData, k: int, group: str, most: int)
     surrogate = fit_belief(space, [observation for observation, _ in observed], most) if is_used else None
     best = best_of(known)
     if surrogate is None or best is None:
-        note = no_trials_note(data) or f"{valued} trials have a value: too few for a surrogate model."
+        have = "1 trial has" if valued == 1 else f"{valued} trials have"
+        note = no_trials_note(data) or f"{have} a value: too few for a surrogate model."
         return [Panel(f"belief-{k}", title, note=note, group=group)]
     what = "trials" if len(observed) == len(known) else "observations"
-    chosen = surrogate.chosen
-    subset = f"The model is fitted to {len(chosen)} of {len(observed)} {what}." if len(observed) > most else ""
+    subset = f"The model is fitted to {len(surrogate.chosen)} of {len(observed)} {what}." * (len(observed) > most)
     names = [f"{best.solver}.{name}" for name in best.params]
     names = [name for name in names if name in space.distributions and not space.distributions[name].single()]
     slices = [surrogate.slice(best.flat_params, name, DRAWS, data.study.seed) for name in names]
     shown = [_slice(data, best, belief, f"belief-{k}-{j}", group, subset) for j, belief in enumerate(slices)]
-    trials = [observed[int(i)][1] for i in chosen]
-    return [*shown, _scales(data, surrogate, k, group), _noise(data, surrogate, trials, k, group, subset)]
+    trials = [observed[int(i)][1] for i in surrogate.chosen]
+    return [_noise(data, surrogate, trials, k, group, subset), *shown, _scales(data, surrogate, k, group)]
 
 
 def _slice(data: StudyData, best: Trial, belief: Slice, key: str, group: str, subset: str) -> Panel:
     """Return mean, band and sampled functions along one parameter of the best trial's solver."""
     metric, name = data.metric, belief.name.removeprefix(f"{best.solver}.")
-    columns = (name, "Mean", "Low", "High", *(f"Draw {k + 1}" for k in range(len(belief.draws))))
-    colour = figures.solver_styles(data.all_solvers)[best.solver]["color"]
-    here, x, x_axis = best.params[name], list(belief.values), figures.axis(name)
+    here, across = best.params[name], figures.axis(name)
     if not belief.is_number:
-        here, x = figures.plain(here), list(map(figures.plain, x))
-        x_axis = figures.axis(name, categories=x, range=[-0.5, len(x) - 0.5])
+        here, names = figures.plain(here), list(map(figures.plain, belief.values))
+        across = figures.axis(name, categories=names, range=[-0.5, len(names) - 0.5])
     elif belief.log:
-        x_axis = figures.log_axis(figures.short(name), min(x), max(x))
-    rows, traces = along(belief, x, colour)
-    traces.append(figures.star("best trial", here, best.value))
-    shown = figures.figure(traces, x_axis, figures.axis(f"{metric} (validation)"))
-    title = f"Surrogate model of {metric} along {figures.short(name)} of {figures.short(best.solver)}"
+        across = figures.log_axis(figures.short(name), min(belief.values), max(belief.values))
     note = joined(
-        f"All other parameters as in trial {best.number}, the best. The band holds the noise-free metric with 95 % "
+        f"All other parameters as in trial {best.place}, the best. The band holds the noise-free metric with 95 % "
         "probability, at the most probable hyperparameters of the model.",
         DECISIONS[data.study.acquisition or MIXED],
         subset,
     )
-    return Panel(key, title, Table(columns, rows), shown, note, group)
+    title = f"Surrogate model of {metric} along {figures.short(name)} of {figures.short(best.solver)}"
+    drawn = predicted(belief, name, across, metric, [figures.star("best trial", here, best.value)])
+    return Panel(key, title, *drawn, note, group)
 
 
 def _scales(data: StudyData, surrogate: Belief, k: int, group: str) -> Panel:
@@ -126,57 +113,50 @@ def _scales(data: StudyData, surrogate: Belief, k: int, group: str) -> Panel:
     theta = surrogate.posterior.hyperparameters
     names = [list(surrogate.space.distributions)[j] for j in surrogate.encoding.varying]
     inverse = np.sqrt(theta.weights)
-    order = np.argsort(-inverse, kind="stable")
-    names, inverse = [names[j] for j in order], inverse[order]
-    rows = list(zip(names, inverse, 1.0 / inverse, strict=True))
-    shown = figures.ranking(names, inverse, "length scales in the range of the parameter", "parameter", most=40)
+    rows = [(names[j], inverse[j], 1.0 / inverse[j]) for j in np.argsort(-inverse, kind="stable")]
+    columns = ("Parameter", "Length scales in its range", "Length scale")
     note = (
         "The metric changes little within one length scale. Before any trial there is about 1 in the range of each "
         "parameter. The prior standard deviation over the search space is "
         f"{surrogate.spread * np.sqrt(theta.scale):.3g}."
     )
     title = f"Length scales of {data.metric} along each parameter"
-    columns = ("Parameter", "Length scales in its range", "Length scale")
-    return Panel(f"scales-{k}", title, Table(columns, rows), shown, note, group)
+    kind = Bars("Parameter", columns[1:2], "length scales in the range of the parameter", "parameter", most=40)
+    return Panel(f"scales-{k}", title, Frame(columns, rows), kind, note, group)
 
 
 def _noise(
     data: StudyData, surrogate: Belief, trials: Sequence[Trial | None], k: int, group: str, subset: str
 ) -> Panel:
     """Return the value of each trial against its leave-one-out prediction; trials has None for other observations."""
-    kept = [
-        (trial, trial.value, float(e), float(s))
-        for trial, e, s in zip(trials, *surrogate.left_out(), strict=True)
-        if trial is not None and trial.value is not None
-    ]
-    rows = [
-        [
-            trial.number, trial.solver, value, e, s, value - e, trial.error_of_mean,
-            trial.stopped or None,
-        ]
-        for trial, value, e, s in kept
-    ]  # fmt: skip
+    rows, inside, errors, kept = list[list[object]](), [], [], []
+    for trial, e, s in zip(trials, *surrogate.left_out(), strict=True):
+        if trial is not None and trial.value is not None:
+            gap, half = trial.value - e, 1.96 * s
+            rows.append([trial.place, trial.solver, trial.value, e, s, gap, trial.error_of_mean, trial.stopped or None,
+                         half])  # fmt: skip
+            inside.append(abs(gap) <= half)
+            errors += [trial.error_of_mean] if trial.error_of_mean else []
+            kept.append(trial)
     columns = (
         "Trial", "Solver", data.metric, "Predicted", "Standard deviation", "Residual", "Standard error over queries",
-        "Stopped after",
+        "Stopped after", "Half of the interval",
     )  # fmt: skip
-    points = [(trial, e, value - e) for trial, value, e, _ in kept]
-    styles = figures.solver_styles(data.all_solvers)
-    traces = early_stopped.solver_points(points, styles, [1.96 * s for *_, s in kept])
-    x_axis = figures.axis(f"predicted {data.metric}")
-    shown = figures.figure(traces, x_axis, figures.axis("residual", zeroline=True, zerolinewidth=2))
-    errors = [trial.error_of_mean for trial, *_ in kept if trial.error_of_mean]
-    inside = float(np.mean([abs(value - e) <= 1.96 * s for _, value, e, s in kept]))
+    kind = Points(
+        "Predicted", "Residual", figures.axis(f"predicted {data.metric}"),
+        figures.axis("residual", zeroline=True, zerolinewidth=2), figures.solver_styles(data.all_solvers),
+        error=columns[-1],
+    )  # fmt: skip
     note = joined(
-        "The prediction for each trial is from all others.",
+        "The prediction for each trial is from all others. Bars are 95 % intervals.",
         f"The noise of a trial has standard deviation {surrogate.noise_sd:.2g} in the surrogate model.",
         f"The median standard error of a trial over the queries is {float(np.median(errors)):.2g}; as all trials have "
         "the same queries, most of that error is common to all."
         if errors
         else "",
-        early_stopped.note(trial for trial, *_ in kept),
-        f"Bars are 95 % intervals; {inside:.0%} of the residuals lie within theirs.",
+        stopped_note(kept),
         subset,
     )
+    answer = f"{float(np.mean(inside)):.0%} of the trials lie within their 95 % intervals."
     title = f"Leave-one-out predictions of {data.metric}"
-    return Panel(f"noise-{k}", title, Table(columns, rows), shown, note, group)
+    return Panel(f"noise-{k}", title, Frame(columns, rows), kind, note, group, answer)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 
 from ranktune.dashboards.analysis import tuning_value
 from ranktune.dashboards.analysis.verdict import interval, verdict
-from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace, joined
+from ranktune.dashboards.figures.kinds import Dots
+from ranktune.dashboards.figures.panels import Cell, Frame, Panel, facts, joined
 from ranktune.dashboards.records.choice import (
     chosen_because,
     chosen_name,
     clicks_and_judgments,
     feature_alone,
     gain,
+    higher_on_test,
     rivals,
 )
 from ranktune.dashboards.records.frames import leaderboard_columns
@@ -24,7 +26,7 @@ from ranktune.dashboards.terminal.leaderboard import marks
 from ranktune.dashboards.views import delivered
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import listed
-from ranktune.tuner.selection.results import ALIKE, WORSE
+from ranktune.tuner.selection.results import ALIKE
 from ranktune.tuner.study.declaration import Study
 
 
@@ -42,7 +44,7 @@ def panels(data: StudyData) -> list[Panel]:
 
 def _conclusion(data: StudyData) -> Panel:
     """Return the conclusion in two sentences and as a table."""
-    rows: list[tuple[str, Cell]] = [("state", data.state), ("trials", data.progress), *_endings(data)]
+    rows: list[tuple[str, object]] = [("state", data.state), ("trials", data.progress), *_endings(data)]
     result = data.result
     if result is None:
         text = _unfinished(data)
@@ -52,22 +54,20 @@ def _conclusion(data: StudyData) -> Panel:
         rows += [(f"test {name}", value) for name, value in best["test_metrics"].items()]
         if result.get("gain") is not None:
             rows += _gain_rows(result["gain"])
-        if result.get("estimate") is not None:
-            rows.append((f"expected {data.metric}, corrected for selection", result["estimate"]))
-            rows.append(("its 95 % interval", interval(result.get("estimate_interval"))))
-        if result.get("expected_on_test_interval") is not None:
-            limits = interval(result["expected_on_test_interval"])
-            rows.append((f"95 % interval of {data.metric} on so few test queries", limits))
+        rows.append((f"expected {data.metric}, corrected for selection", result.get("estimate")))
+        rows.append(("its 95 % interval", interval(result.get("estimate_interval"))))
+        limits = interval(result.get("expected_on_test_interval"))
+        rows.append((f"95 % interval of {data.metric} on so few test queries", limits))
         for name, label in (result.get("alternatives") or {}).items():
             rows.append(("best trade-off" if name == "knee" else f"{name} without a significant difference", label))
         rows += [("seconds", result["seconds"]), ("model", result["model"])]
     note = joined(data.damage, text, data.weights_note, early_stopping_sentence(data))
-    return Panel("conclusion", "Conclusion", Table(("what", "value"), rows), None, note)
+    return Panel("conclusion", "Conclusion", facts(rows), None, note)
 
 
 def _summary(data: StudyData) -> list[Panel]:
     """Return what is printed as the first page; nothing while the study is not finished."""
-    table = Table(("what", "answer"), verdict(data))
+    table = facts(verdict(data), ("what", "answer"))
     return [Panel("summary", "In short", table)] if table.rows else []
 
 
@@ -121,10 +121,15 @@ def sentences(result: JsonView) -> str:
     better = gain(result)
     if better and result["gain"]["difference"] is not None:
         better = f"The chosen model is {better}"
-    text = (
-        f"{chosen_name(result)} was chosen by validation among {result['trials']} trials; {values}. {_rivals(result)}"
+    trials = f"{result['trials']} trial{'s' * (result['trials'] != 1)}"
+    return joined(
+        better,
+        f"{chosen_name(result)} was chosen by validation among {trials}; {values}. {_rivals(result)}",
+        chosen_because(result),
+        higher_on_test(result),
+        feature_alone(result),
+        clicks_and_judgments(result),
     )
-    return joined(better, text, chosen_because(result), feature_alone(result), clicks_and_judgments(result))
 
 
 def _rivals(result: JsonView) -> str:
@@ -162,7 +167,7 @@ TITLES = {
 """Of the columns of the leaderboard; that of the metric beside the choice has its name."""
 
 
-def leaderboard_table(result: JsonView) -> Table:
+def leaderboard_table(result: JsonView) -> Frame:
     """Return every row of the leaderboard; columns without a value are left out."""
     rows, columns = result["leaderboard"], leaderboard_columns(result)
     columns["solver"] = [f"{row['solver']}{marks(row)}" for row in rows]
@@ -176,106 +181,76 @@ def leaderboard_table(result: JsonView) -> Table:
         for end in ("", "_low", "_high")
         if any(value is not None for value in columns.get(name + end, []))
     }
-    return Table(tuple(shown), list(zip(*shown.values(), strict=True)))
+    return Frame(tuple(shown), list(zip(*shown.values(), strict=True)))
 
 
 def _leaderboard(data: StudyData) -> Panel:
     title = f"Leaderboard: the best of each solver, {data.metric} with 95 % intervals"
     if data.result is None:
         return Panel("leaderboard", title, _standing(data), None, "The best trial of each solver so far.")
-    note = (
+    note = joined(
         "The chosen model is on top, the others follow by validation. Dotted lines are the scores of the chosen. "
         "Intervals are over queries. Models are compared query by query, so a difference can be significant although "
-        "the intervals overlap: see p."
+        "the intervals overlap: see p.",
+        f"*: {listed(list(data.study.serve))} cannot load it."
+        if any(not row.get("is_served", True) for row in data.result["leaderboard"])
+        else "",
     )
-    if any(not row.get("is_served", True) for row in data.result["leaderboard"]):
-        note += f" *: {listed(list(data.study.serve))} cannot load it."
-    return Panel("leaderboard", title, leaderboard_table(data.result), leaderboard_figure(data.result), note)
+    return replace(leaderboard_panel(data.result), title=title, note=note)
 
 
-def leaderboard_figure(result: JsonView) -> Figure:
-    """Return a point and an interval for every row, the chosen on top; open where it is significantly worse.
+def leaderboard_panel(result: JsonView) -> Panel:
+    """Return the panel of the leaderboard: a point and an interval for every row, the chosen on top.
 
-    A dotted line of each colour goes through the scores of the chosen, so that rows above and below it are told apart.
+    Rows that are significantly worse are hollow. A dotted line of each colour goes through the scores of the chosen, so
+    that rows above and below it are distinct.
     """
-    rows = result["leaderboard"]
-    parts = [
-        *_points(rows, "vali", "validation", -0.13, figures.GREY, "diamond"),
-        *_points(rows, "test", "test", 0.13, figures.COLOURS[0], "circle"),
-    ]
-    lines = [
-        {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": value, "x1": value, "layer": "below",
-         "line": {"color": colour, "dash": "dot", "width": 1}}
-        for name, colour in (("vali", figures.GREY), ("test", figures.COLOURS[0]))
-        if (value := rows[0].get(name)) is not None
-    ]  # fmt: skip
-    names = [figures.plain(row["solver"], 28) + marks(row) for row in rows]
-    y_axis = figures.axis("model", tickvals=list(range(len(rows))), ticktext=names, zeroline=False)
-    y_axis["range"] = [len(rows) - 0.5, -0.5]
-    return figures.figure(
-        parts,
-        figures.axis(f"{result['metric']} (mean over queries)"),
-        y_axis,
-        height=130 + 38 * len(rows),
-        shapes=lines,
-    )
+    series = {name: (name, f"{name} low", f"{name} high") for name in ("validation", "test")}
+    unit = f"{result['metric']} (mean over queries)"
+    kind = Dots("model", series, unit, "model", verdict="verdict", reference=True)
+    return Panel("leaderboard", f"Leaderboard of {result['study']}", leaderboard_table(result), kind)
 
 
-def _points(rows: Sequence[JsonView], name: str, label: str, offset: float, colour: str, symbol: str) -> list[Trace]:
-    known = [k for k, row in enumerate(rows) if row.get(name) is not None]
-    if not known:
-        return []
-    values = [float(rows[k][name]) for k in known]
-    limits = zip(*(rows[k].get(f"{name}_interval") or [rows[k][name]] * 2 for k in known), strict=True)
-    symbols = [f"{symbol}-open" if rows[k].get("verdict") == WORSE else symbol for k in known]
-    trace = figures.scatter(
-        label, values, [k + offset for k in known], marker={"color": colour, "size": 10, "symbol": symbols},
-        text=[figures.plain(rows[k]["solver"]) for k in known],
-        error_x=figures.error_bars(values, *limits, width=4, color=colour),
-    )  # fmt: skip
-    return [trace | {"hovertemplate": "%{text}<br>" + label + " %{x:.4f}<extra></extra>"}]
-
-
-def _standing(data: StudyData) -> Table:
+def _standing(data: StudyData) -> Frame:
     """Return the best finished trial of each solver."""
     numbers = Counter(trial.solver for trial in data.trials)
     best = [best_of(trial for trial in data.trials if trial.solver == solver) for solver in numbers]
-    order = sorted((t for t in best if t is not None), key=lambda trial: -(trial.value or 0.0))
+    order = sorted(filter(None, best), key=lambda trial: -(trial.value or 0.0))
     rows = [[t.solver, t.value, t.error_of_mean, t.nonzeros, t.seconds, numbers[t.solver]] for t in order]
-    return Table(("solver", "validation", "standard error", "weights", "fit seconds", "trials"), rows)
+    return Frame(("solver", "validation", "standard error", "weights", "fit seconds", "trials"), rows)
 
 
 def _folds(result: JsonView) -> Panel:
-    rows: list[list[Cell]] = []
-    for fold in result["folds"]:
-        best = fold["best"]
-        interval = best.get("test_interval") or (None, None)
-        rows.append([fold["name"], best["solver"], best["vali"], best["test"], *interval, best["nonzeros"]])
+    bests = [(fold["name"], fold["best"]) for fold in result["folds"]]
+    rows = [
+        [name, row["solver"], row["vali"], row["test"], *(row.get("test_interval") or (None, None)), row["nonzeros"]]
+        for name, row in bests
+    ]
     columns = ("fold", "chosen", "validation", "test", "test low", "test high", "weights")
-    return Panel("folds", "Chosen model of each fold", Table(columns, rows))
+    series = {name: (name, f"{name} low", f"{name} high") for name in ("validation", "test")}
+    kind = Dots(("fold", "chosen"), series, str(result["metric"]), "fold")
+    return Panel("folds", "Chosen model of each fold", Frame(columns, rows), kind)
 
 
 def _failures(data: StudyData) -> Panel:
-    rows = [[t.split, t.number, t.solver, t.error] for t in data.trials if t.error]
+    rows = [[t.split, t.place, t.solver, t.error] for t in data.trials if t.error]
     if data.result is not None:
         refits = (f for f in data.result["failures"] if f.get("number") is None)
         rows += [[f.get("split", ""), None, f["solver"], f["error"]] for f in refits]
-    return Panel("failures", "Failures", Table(("fold", "trial", "solver", "error"), rows))
+    return Panel("failures", "Failures", Frame(("fold", "trial", "solver", "error"), rows))
 
 
 def _left_out(result: JsonView) -> Panel:
     columns = ("fold", "what", "error", "traceback")
     rows = [[missing[name] for name in ("split", "what", "error", "trace")] for missing in result["left_out"]]
-    return Panel(
-        "left-out", "Left out", Table(columns, rows), None, "What failed after the trials, and is missing here."
-    )
+    note = "What failed after the trials, and is missing here."
+    return Panel("left-out", "Left out", Frame(columns, rows), None, note)
 
 
 def _settings(data: StudyData) -> Panel:
-    settings = ((name, setting(value)) for name, value in data.study.as_dict().items() if _applies(name, data.study))
-    rows = [(name, value) for name, value in settings if value not in (None, "") and name != "name"]
-    note = "Others are not set or do not apply."
-    return Panel("settings", "Settings of the study", Table(("setting", "value"), rows), None, note)
+    settings = {name: setting(value) for name, value in data.study.as_dict().items() if _applies(name, data.study)}
+    rows = facts(((name, value) for name, value in settings.items() if name != "name"), ("setting", "value"))
+    return Panel("settings", "Settings of the study", rows, None, "Others are not set or do not apply.")
 
 
 def _applies(name: str, study: Study) -> bool:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from ranktune.dashboards.analysis import early_stopped
-from ranktune.dashboards.analysis.beliefs import along
+from ranktune.dashboards.analysis.beliefs import predicted
 from ranktune.dashboards.analysis.curves import curves
-from ranktune.dashboards.analysis.pooling import no_trials_note, pooled, pooled_note
+from ranktune.dashboards.analysis.pooling import no_trials_note, pooled, pooled_note, stopped_note
 from ranktune.dashboards.analysis.solver_trials import (
     MAX_OBSERVATIONS,
     MIN_TRIALS_ACTIVE,
@@ -25,7 +25,8 @@ from ranktune.dashboards.analysis.solver_trials import (
     solvers_of,
 )
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Panel, Table, Trace, joined
+from ranktune.dashboards.figures.kinds import Bars, Points, labels
+from ranktune.dashboards.figures.panels import Figure, Frame, Panel, Trace, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial, best_of
 from ranktune.solvers.core.arrays import Floats
@@ -74,7 +75,7 @@ def panels(data: StudyData) -> list[Panel]:
 def _importance_of_study(data: StudyData) -> Panel:
     """Return the importance of the choice of solver and of every parameter, from the trials of all solvers."""
     n = sum(trial.value is not None for trial in data.trials)
-    few = f"{n} trials have a value: too few, {forests.MIN_TRIALS} are needed."
+    few = f"{n} trial{'s' * (n != 1)} with a value: too few, {forests.MIN_TRIALS} are needed."
     equal = "All trials have the same value."
     return _drawn_importance(
         Panel("importance", "Importance of the solver and of each parameter in the whole search space"),
@@ -94,38 +95,29 @@ def _importance(solver: SolverTrials, k: int) -> Panel:
         solver.importance,
         _why_no_importance(solver),
         pooled_note(solver.data),
-        colour=solver.marker["color"],
     )
 
 
 def _drawn_importance(
-    panel: Panel,
-    active: Mapping[str, int],
-    measured: forests.Importance | None,
-    absent: str,
-    *notes: str,
-    colour: str = figures.COLOURS[0],
+    panel: Panel, active: Mapping[str, int], measured: forests.Importance | None, absent: str, *notes: str
 ) -> Panel:
     """Return a panel with the importance of parameters, which were active in so many trials, or why it is absent."""
     if measured is None:
         return replace(panel, note=absent)
     names, order = list(active), np.argsort(-measured.mean, kind="stable")
-    mean, low, high = measured.mean[order], measured.low[order], measured.high[order]
-    names = [names[j] for j in order]
-    table = Table(
-        ("Parameter", "Trials", "Share of variance", "Low", "High"),
-        [[name, active[name], *row] for name, *row in zip(names, mean, low, high, strict=True)],
-    )
-    shown = figures.ranking(
-        names, mean, "share of variance", "parameter", most=MAX_BARS, colour=colour, ends=(low, high)
-    )
+    rows = [[names[j], active[names[j]], measured.mean[j], measured.low[j], measured.high[j]] for j in order]
+    columns = ("Parameter", "Trials", "Share of variance", "Low", "High")
+    kind = Bars("Parameter", columns[2:3], "share of variance", "parameter", ("Low", "High"), MAX_BARS)
     note = joined(
         FOREST_NOTE,
         f"{measured.n} trials, {forests.RESAMPLES} resamples; intervals hold the middle 90 %.",
         f"The first {MAX_BARS} of {len(names)} are drawn." if len(names) > MAX_BARS else "",
         *notes,
     )
-    return replace(panel, table=table, figure=shown, note=note)
+    first, _, share, low, high = rows[0]
+    answer = f"{first} matters most: its share of the variance is {share:.0%} ({low:.0%} to {high:.0%})."
+    answer = answer if low > 0.0 else "No parameter matters for sure: every interval of a share holds 0."
+    return replace(panel, table=Frame(columns, rows), kind=kind, note=note, answer=answer)
 
 
 def _why_no_importance(solver: SolverTrials) -> str:
@@ -137,8 +129,8 @@ def _why_no_importance(solver: SolverTrials) -> str:
 
 
 def left_out(data: StudyData) -> str:
-    """Return where the importance is, for a study that is shown in brief."""
-    return f"It takes seconds to measure: `ranktune show {data.name} --page FILE` has it." * data.brief
+    """Return how to measure the importance, of a study whose report is written without it."""
+    return f"It takes seconds to measure: `ranktune show {data.name} --page FILE` writes a page with it." * data.brief
 
 
 def _too_few(solver: SolverTrials, needed: int) -> str:
@@ -152,73 +144,50 @@ def _too_few(solver: SolverTrials, needed: int) -> str:
     )
 
 
+def _trial_rows(trials: Sequence[Trial], *names: str) -> list[list[object]]:
+    """Return the rows of trials: number, split, parameters, value, and where the trial was stopped."""
+    return [[t.place, t.split, *map(t.params.get, names), t.value, t.stopped or None] for t in trials]
+
+
 def _slice(solver: SolverTrials, name: str, key: str, most: int) -> Panel:
     """Return the metric of trials against one parameter, where it was active."""
     active = [trial for trial in solver.valued if name in trial.params]
     kept = [active[i] for i in figures.thinned([trial.value for trial in active], most)]
-    metric = solver.data.metric
-    rows = [[trial.number, trial.split, trial.params[name], trial.value, trial.stopped or None] for trial in kept]
-    title = f"{metric} against {figures.short(name)} of {figures.short(solver.name)}"
-    table = Table(("Trial", "Split", str(name), metric, "Stopped after"), rows)
-    if not kept:
-        note = solver.note("The parameter was active in no trial.")
-        return Panel(f"slice-{key}", title, table, None, note, solver.name)
-    y_axis, outside = figures.value_axis(f"{metric} (validation)", [trial.value for trial in kept])
-    partly, thinned = len(active) < len(solver.valued), len(kept) < len(active)
+    metric, best = solver.data.metric, best_of(kept)
+    up, outside = figures.value_axis(f"{metric} (validation)", [trial.value for trial in kept])
     note = solver.note(
-        f"In {len(active)} of {len(solver.valued)} trials the parameter was active." if partly else "",
-        f"{len(kept)} of {len(active)} trials are shown, the best and the worst among them." if thinned else "",
-        early_stopped.note(kept),
+        "" if kept else "The parameter was active in no trial.",
+        f"In {len(active)} of {len(solver.valued)} trials the parameter was active."
+        if 0 < len(active) < len(solver.valued)
+        else "",
+        f"{len(kept)} of {len(active)} trials are shown, the best and the worst among them."
+        if len(kept) < len(active)
+        else "",
+        stopped_note(kept),
         outside,
     )
-    shown = figures.figure(_slice_traces(solver, name, kept), solver.axis(name), y_axis)
-    return Panel(f"slice-{key}", title, table, shown, note, solver.name)
-
-
-def _slice_traces(solver: SolverTrials, name: str, kept: Sequence[Trial]) -> list[Trace]:
-    marker = {**solver.marker, "size": 7, "opacity": 0.7}
-    x = [solver.coordinate(name, trial.params[name]) for trial in kept]
-    y = [trial.value for trial in kept]
-    traces = early_stopped.points(solver.name, kept, x, y, _labels(kept), marker)
-    if solver.is_choice(name):  # many trials at one place: beside each other, with one box around their middle half
-        line = {"width": 1, "color": solver.marker["color"]}
-        box: Trace = {"type": "box", "pointpos": 0, "fillcolor": "rgba(0,0,0,0)", "line": line}
-        points = box | {"boxpoints": "all", "jitter": 0.6, "hoveron": "points"}
-        points |= {"line": {"width": 0}} if len(traces) > 1 else {}
-        traces = [{key: value for key, value in trace.items() if key != "mode"} | points for trace in traces]
-        if len(traces) > 1:
-            whole = box | {"name": solver.name, "x": x, "y": y, "legendgroup": solver.name}
-            traces.insert(0, whole | {"boxpoints": False, "showlegend": False, "hoverinfo": "skip"})
-    best = best_of(kept)
-    if best is not None:
-        traces.append(
-            figures.star("best trial", solver.coordinate(name, best.params[name]), best.value, _labels([best]))
-        )
-    return early_stopped.with_legend(traces, kept)
-
-
-def _labels(trials: Sequence[Trial]) -> list[str]:
-    return [early_stopped.label(trial, figures.plain(trial.split)) for trial in trials]
+    star = [] if best is None else [figures.star("best trial", solver.coordinate(name, best.params[name]), best.value)]
+    kind = Points(name, metric, solver.axis(name), up, {solver.name: solver.marker}, solver.name, over=star)
+    title = f"{metric} against {figures.short(name)} of {figures.short(solver.name)}"
+    table = Frame(("Trial", "Split", name, metric, "Stopped after"), _trial_rows(kept, name))
+    return Panel(f"slice-{key}", title, table, kind, note, solver.name)
 
 
 def _dependence(solver: SolverTrials, surrogate: Belief, name: str, key: str) -> Panel:
     """Return the mean of the metric over configurations as one parameter changes."""
     metric = solver.data.metric
     title = f"Mean {metric} by {figures.short(name)} of {figures.short(solver.name)}"
-    columns = (str(name), f"mean {metric}", "Low", "High")
     uniform = np.random.default_rng(solver.data.study.seed).random((BACKGROUND, len(surrogate.encoding.axes)))
     curve = surrogate.dependence(f"{solver.name}.{name}", surrogate.encoding.from_unit(uniform))
     if not np.any(curve.sd):
         return Panel(f"dependence-{key}", title, note="The parameter is never active.", group=solver.name)
-    x = [solver.coordinate(name, value) for value in curve.values]
-    rows, traces = along(curve, x, solver.marker["color"])
-    shown = figures.figure(traces, solver.axis(name), figures.axis(f"{metric} (validation)"))
     note = solver.note(
         f"The prediction of the surrogate model, averaged over {BACKGROUND} configurations from the whole search "
         "space; the band is the model's own 95 % interval of that mean, as if the model were right.",
         _subset_note(solver),
     )
-    return Panel(f"dependence-{key}", title, Table(columns, rows), shown, note, solver.name)
+    drawn = predicted(curve, name, solver.axis(name), metric)
+    return Panel(f"dependence-{key}", title, *drawn, note, solver.name)
 
 
 def _subset_note(solver: SolverTrials) -> str:
@@ -233,23 +202,13 @@ def _contour(solver: SolverTrials, k: int, most: int) -> Panel:
     metric = solver.data.metric
     both = [trial for trial in solver.valued if across in trial.params and up in trial.params]
     kept = [both[i] for i in figures.thinned([trial.value for trial in both], most)]
-    rows = [[trial.number, trial.split, trial.params[across], trial.params[up], trial.value] for trial in kept]
     title = f"{metric} over {figures.short(across)} and {figures.short(up)} of {figures.short(solver.name)}"
     if solver.importance is not None:
         title += ", the two most important parameters"
-    table = Table(("Trial", "Split", across, up, metric), rows)
+    table = Frame(("Trial", "Split", across, up, metric, "Stopped after"), _trial_rows(kept, across, up))
     if not kept:
         return Panel(f"contour-{k}", title, table, None, "No trial had both parameters active.", solver.name)
-    values = [trial.value for trial in kept]
-    x, y = ([solver.coordinate(name, trial.params[name]) for trial in kept] for name in (across, up))
-    symbols = ["x" if trial.stopped else "circle" for trial in kept]
-    marker = {"size": 9, "color": values, "coloraxis": "coloraxis", "symbol": symbols}
-    marker["line"] = {"width": 1, "color": "#ffffff"}
-    points = figures.scatter("trials", x, y, text=_labels(kept), marker=marker, customdata=values)
-    points["hovertemplate"] = f"%{{text}}<br>{figures.plain(metric)}: %{{customdata}}<extra></extra>"
     surface = _surface(solver, across, up, both)
-    scale = {"colorscale": figures.SEQUENTIAL, "colorbar": figures.colour_bar(metric)}
-    shown = figures.figure([*surface, points], solver.axis(across), solver.axis(up), coloraxis=scale, showlegend=False)
     stopped = any(trial.stopped for trial in kept)  # an open marker would have the colour of the surface below it
     note = solver.note(
         "Points are trials; crosses mark those that were stopped early: their values are estimates."
@@ -260,7 +219,20 @@ def _contour(solver: SolverTrials, k: int, most: int) -> Panel:
         else f"There are too few trials for a surface, {MIN_TRIALS_FOR_SURFACE} are needed.",
         _subset_note(solver),
     )
-    return Panel(f"contour-{k}", title, table, shown, note, solver.name)
+    return Panel(f"contour-{k}", title, table, partial(_over_surface, solver, surface), note, solver.name)
+
+
+def _over_surface(solver: SolverTrials, surface: Sequence[Trace], frame: Frame) -> Figure:
+    """Return trials by two parameters over the surface of the metric."""
+    (across, up), metric = frame.columns[2:4], solver.data.metric
+    values, stopped = frame[metric], frame["Stopped after"]
+    x, y = ([solver.coordinate(name, row[k]) for row in frame.rows] for k, name in enumerate((across, up), start=2))
+    marker = {"size": 9, "color": values, "coloraxis": "coloraxis", "line": {"width": 1, "color": "#ffffff"}}
+    marker["symbol"] = ["x" if part else "circle" for part in stopped]
+    points = figures.scatter("trials", x, y, text=labels(frame), marker=marker, customdata=values)
+    points["hovertemplate"] = f"%{{text}}<br>{figures.plain(metric)}: %{{customdata}}<extra></extra>"
+    scale = {"colorscale": figures.SEQUENTIAL, "colorbar": figures.colour_bar(metric)}
+    return figures.figure([*surface, points], solver.axis(across), solver.axis(up), coloraxis=scale, showlegend=False)
 
 
 def _surface(solver: SolverTrials, across: str, up: str, both: Sequence[Trial]) -> list[Trace]:

@@ -12,7 +12,8 @@ import numpy as np
 
 from ranktune.dashboards.analysis.pooling import no_models_note
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Cell, Panel, Table, joined
+from ranktune.dashboards.figures.kinds import Bars, Lines
+from ranktune.dashboards.figures.panels import Frame, Panel, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.views.explained import contributions
 from ranktune.solvers.core.arrays import Floats, Ints, JsonView
@@ -66,27 +67,20 @@ def _over_time(data: StudyData) -> list[Panel]:
 
 def _periods(data: StudyData, split: str, part: str, periods: Sequence[Period]) -> Panel:
     """Return the mean of the chosen model and of the baseline by period, with intervals."""
-    traces = []
-    for k, label in enumerate(dict.fromkeys(period.label for period in periods)):
-        of_label = [period for period in periods if period.label == label]
-        means = [period.mean for period in of_label]
-        first, name = [period.first for period in of_label], figures.short(label)
-        bars = figures.error_bars(*zip(*((mean.mean, mean.low, mean.high) for mean in means), strict=True))
-        line = figures.scatter(name, first, [mean.mean for mean in means], mode="lines+markers")
-        colour, dash = (figures.COLOURS[0], "solid") if k == 0 else (figures.ACCENT, "dash")
-        traces.append(line | {"error_y": bars, "line": {"color": colour, "dash": dash}})
     rows = [[p.label, p.first, p.last, p.queries, p.mean.mean, p.mean.low, p.mean.high] for p in periods]
     where = f" of {figures.short(split)}" if split else ""
-    axes = figures.axis("first time of the period", type="category"), figures.axis(f"mean {data.metric}")
     note = (
         "Folds forward in time: each query is scored by a model of earlier ones. "
         if part == "validation"
         else "The test queries are later than all that the models learned from. "
     ) + "Periods have about equally many queries; intervals are 95 % bootstrap intervals over them."
+    across = figures.axis("first time of the period", type="category")
+    kind = Lines("From", (data.metric,), across, figures.axis(f"mean {data.metric}"), by="Model",
+                 ends=("Low", "High"), markers=True)  # fmt: skip
     columns = ("Model", "From", "To", "Queries", data.metric, "Low", "High")
     key = "-".join(filter(None, ("over-time", part, split)))
     title = f"{data.metric} over time: {part} queries{where}"
-    return Panel(key, title, Table(columns, rows), figures.figure(traces, *axes), note)
+    return Panel(key, title, Frame(columns, rows), kind, note)
 
 
 def _splits(data: StudyData) -> _Splits | None:
@@ -115,31 +109,27 @@ def _splits(data: StudyData) -> _Splits | None:
 
 def _counts(data: StudyData, splits: _Splits, labels: Sequence[str]) -> Panel:
     """Return wins, ties and losses of the chosen model against each other."""
-    rows: list[list[Cell]] = []
-    counts: list[list[int]] = []
+    rows = []
     board = {row.get("solver"): row for row in (data.result or {}).get("leaderboard", [])}
     for k, label in enumerate(labels):
         compared = _compared(splits, label, board.get(label, {}), np.random.default_rng([data.study.seed, k]))
         gap = np.concatenate(splits.chosen) - np.concatenate(splits.others[label])
-        counts.append([int((gap > 0).sum()), int((gap == 0).sum()), int((gap < 0).sum())])
-        rows.append([label, *counts[k], *compared])
+        rows.append([label, int((gap > 0).sum()), int((gap == 0).sum()), int((gap < 0).sum()), *compared])
     columns = ("Against", "Wins", "Ties", "Losses", "Difference", "Low", "High", "p")
-    names = figures.distinct(labels, figures.MAX_LABEL)
-    styles = ((0, "wins", figures.COLOURS[0], ""), (1, "ties", "#9a9a9a", "/"), (2, "losses", figures.ACCENT, "x"))
-    traces = [
-        figures.bars(
-            name, names, [compared[c] for compared in counts], horizontal=True, marker=figures.hatched(colour, shape)
-        )
-        for c, name, colour, shape in styles
-    ]
-    shown = figures.bar_figure(traces, f"{splits.part} queries", "against", names, barmode="stack")
-    note = (
+    colours = (figures.COLOURS[0], "#9a9a9a", figures.ACCENT)
+    kind = Bars("Against", columns[1:4], f"{splits.part} queries", "against", colours=colours)
+    note = joined(
         f"{len(splits.queries)} {splits.part} queries. The difference is {splits.label} minus the other, with "
-        "a 95 % bootstrap interval and the p of a randomisation test, not corrected for multiple comparisons."
+        "a 95 % bootstrap interval and the p of a randomisation test, not corrected for multiple comparisons.",
+        data.weights_note,
     )
-    note = joined(note, data.weights_note)
     title = f"Queries that {splits.label} ranks better, equally well or worse ({splits.metric})"
-    return Panel("wins", title, Table(columns, rows), shown, note)
+    other, wins, ties, losses, *_ = rows[0]
+    answer = (
+        f"Against {figures.short(other)}, {splits.label} is better on {wins}, worse on {losses} and equal on {ties} "
+        f"{splits.part} queries."
+    )
+    return Panel("wins", title, Frame(columns, rows), kind, note, "", answer)
 
 
 def _compared(
@@ -159,33 +149,20 @@ def _difference(splits: _Splits, label: str, key: str) -> Panel:
     counted = np.flatnonzero(~np.isnan(a - b))
     order = counted[np.argsort(-(a - b)[counted], kind="stable")]
     place = figures.thinned((a - b)[order])
-    kept = order[place]
-    gap = (a - b)[kept]
-    rows = [[*splits.queries[q], a[q], b[q], a[q] - b[q]] for q in kept]
-    columns = ("Query", "Split", f"{splits.metric} of the chosen", f"{splits.metric} of the other", "Difference")
+    rows = [[*splits.queries[q], a[q], b[q], a[q] - b[q], k + 1] for k, q in zip(place, order[place], strict=True)]
+    columns = ("Query", "Split", f"{splits.metric} of the chosen", f"{splits.metric} of the other", "Difference",
+               "Place")  # fmt: skip
     title = f"{splits.metric} of {splits.label} minus that of {figures.short(label)}, query by query"
-    if not len(kept):
-        return Panel(key, title, note="The metric is defined for no query.", group=label)
-    traces = []
-    sides = (("chosen better", figures.COLOURS[0], gap > 0), ("other better", figures.ACCENT, gap < 0))
-    for name, colour, mask in sides:
-        text = [figures.plain(splits.queries[q][0]) for q in kept[mask]]
-        bar = figures.bars(name, place[mask] + 1.0, gap[mask], marker={"color": colour}, text=text, textposition="none")
-        traces.append(bar | {"hovertemplate": "query %{text}<br>%{y}<extra></extra>"})
-    shown = figures.figure(
-        traces,
-        figures.axis(f"{splits.part} queries, sorted", range=[0, len(order) + 1]),
-        figures.axis(f"difference in {splits.metric}"),
-        bargap=0 if len(kept) > 100 else 0.1,
-    )
-    ties = int((gap == 0).sum())
-    skipped = len(a) - len(counted)
+    unit = f"difference in {splits.metric}, above 0: the chosen is better"
+    kind = Bars("Place", ("Difference",), unit, f"{splits.part} queries, sorted", upright=True, hover="Query")
+    ties, skipped = int(((a - b)[order] == 0).sum()), len(a) - len(counted)
     note = joined(
+        "" if len(order) else "The metric is defined for no query.",
         f"{ties} queries are tied and have no bar." if ties else "",
-        f"The metric is not defined for {skipped} queries." if skipped else "",
-        f"{len(kept)} of {len(order)} queries are shown." if len(kept) < len(order) else "",
+        f"The metric is not defined for {skipped} queries." if skipped and len(order) else "",
+        f"{len(rows)} of {len(order)} queries are shown." if len(rows) < len(order) else "",
     )
-    return Panel(key, title, Table(columns, rows), shown, note, label)
+    return Panel(key, title, Frame(columns, rows), kind, note, label)
 
 
 def _distribution(splits: _Splits) -> Panel:
@@ -195,25 +172,15 @@ def _distribution(splits: _Splits) -> Panel:
     values = {name: scores[~np.isnan(scores)] for name, scores in values.items()}
     everything = np.concatenate(list(values.values()))
     title = f"Distribution of {splits.metric} over the queries"
-    columns = ("From", "To", *values)
     if not len(everything):
         return Panel("distribution", title, note="The metric is defined for no query.")
-    high = max(1.0, float(everything.max()))
-    low = min(0.0, float(everything.min()))
-    edges = np.linspace(low, high, 21)
-    counts: dict[str, Ints] = {name: np.histogram(scores, edges)[0] for name, scores in values.items()}
-    rows = [[*edges[k : k + 2], *(int(scores[k]) for scores in counts.values())] for k in range(20)]
-    middles = (edges[1:] + edges[:-1]) / 2
-    traces = [
-        figures.bars(name, middles, scores, marker=figures.hatched(figures.COLOURS[k], "" if k == 0 else "/"))
-        for k, (name, scores) in enumerate(counts.items())
-    ]
-    shown = figures.figure(
-        traces, figures.axis(f"{splits.metric} of a query"), figures.axis(f"{splits.part} queries"), barmode="group"
-    )
-    return Panel(
-        "distribution", title, Table(columns, rows), shown, "Each group of bars covers one twentieth of the range."
-    )
+    edges = np.linspace(min(0.0, float(everything.min())), max(1.0, float(everything.max())), 21)
+    counts = [np.histogram(scores, edges)[0] for scores in values.values()]
+    rows = [[*edges[k : k + 2], *(int(each[k]) for each in counts)] for k in range(20)]
+    unit, what = f"{splits.part} queries", f"{splits.metric} of a query"
+    kind = Bars(("From", "To"), tuple(values), unit, what, mode="group", upright=True)
+    note = "Each group of bars covers one twentieth of the range."
+    return Panel("distribution", title, Frame(("From", "To", *values), rows), kind, note)
 
 
 def _worst(data: StudyData, splits: _Splits) -> list[Panel]:
@@ -247,33 +214,30 @@ def _why(data: StudyData, k: int, value: float, split: str, chosen: str, query: 
 
 def _documents(splits: _Splits, k: int, value: float, split: str, chosen: str, query: QueryDocuments) -> Panel:
     """Return a query's documents as the chosen model ranks them."""
-    labels = [chosen, *(label for label in splits.others if label in query.scores and label != chosen)][:4]
-    labels = [label for label in labels if label in query.scores]
+    labels = [label for label in dict.fromkeys((chosen, *splits.others)) if label in query.scores][:4]
     ranks = {label: _ranks(np.array(query.scores[label])) for label in labels}
     rank = ranks.get(chosen, np.arange(1, len(query.documents) + 1))
     best = max(query.grades, default=0.0)
     order = [int(i) for i in np.argsort(rank, kind="stable")]
-    shown = [i for i in order if rank[i] <= MAX_DOCUMENTS or (query.grades[i] == best and best > 0)][
-        : 2 * MAX_DOCUMENTS
-    ]
+    shown = [i for i in order if rank[i] <= MAX_DOCUMENTS or (query.grades[i] == best and best > 0)]
     rows = [
         [
             int(rank[i]), query.documents[i], query.grades[i],
             *(cell for label in labels for cell in (query.scores[label][i], int(ranks[label][i]))),
         ]
-        for i in shown
+        for i in shown[: 2 * MAX_DOCUMENTS]
     ]  # fmt: skip
     names = [name for label in labels for name in (f"Score by {label}", f"Rank by {label}")]
     where = f" of {figures.short(split)}" if split else ""
     title = f"Query {figures.short(query.query)}{where}: {splits.metric} {value:.3f} by {figures.short(chosen)}"
-    left_out = len(query.documents) - len(shown)
+    left_out = len(query.documents) - len(rows)
     note = joined(
         f"Number {k + 1} from the bottom of the queries whose documents are in the evidence.",
         f"The first {MAX_DOCUMENTS} and those of the best grade are shown, {left_out} others are not."
         if left_out
         else "",
     )
-    return Panel(f"worst-{k}", title, Table(("Rank", "Document", "Grade", *names), rows), None, note)
+    return Panel(f"worst-{k}", title, Frame(("Rank", "Document", "Grade", *names), rows), None, note)
 
 
 def _ranks(scores: Floats) -> Ints:

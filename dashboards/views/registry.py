@@ -63,8 +63,9 @@ class Meaning:
 
 @dataclass(frozen=True)
 class View(Entry[Panels]):
-    """A view: the function that makes its panels, its title (help), and what it means."""
+    """A view: the function that makes its panels, its title (help), the question that it answers, what it means."""
 
+    question: str = field(kw_only=True)
     meaning: Meaning = field(kw_only=True)
 
 
@@ -74,6 +75,7 @@ VIEWS: Table[Panels] = Table(
         "overview": View(
             "overview:panels",
             "Overview",
+            question="Which model was chosen, and how good is it?",
             meaning=Meaning(
                 "Which model was chosen, how good it will be on new queries, and whether it is better than what there "
                 "was. Look at the estimate and at the gain. Models that do not differ significantly from the chosen "
@@ -97,6 +99,7 @@ VIEWS: Table[Panels] = Table(
         "progress": View(
             "progress:panels",
             "Progress",
+            question="Did the search still improve at its end?",
             meaning=Meaning(
                 "How the search went: each trial in its order, the best so far, and where the time went. If the best "
                 "still rises at the end, more trials may help.",
@@ -106,6 +109,7 @@ VIEWS: Table[Panels] = Table(
         "solvers": View(
             "solvers:panels",
             "Solvers",
+            question="Which solver is best, and by how much?",
             meaning=Meaning(
                 "What each solver reached, in all of its trials and at its defaults, and which solvers differ "
                 "significantly. A solver whose curve still rises would profit from more queries or more trials.",
@@ -115,6 +119,7 @@ VIEWS: Table[Panels] = Table(
         "parameters": View(
             "parameters:panels",
             "Parameters",
+            question="Which parameters matter, and where are good values?",
             meaning=Meaning(
                 "Which parameters of a solver matter, and where good values lie. If the best values lie at the end of "
                 "a range, a wider range may be better.",
@@ -124,6 +129,7 @@ VIEWS: Table[Panels] = Table(
         "choices": View(
             "choices:panels",
             "Choices",
+            question="Which losses, penalties and optimizers are good?",
             meaning=Meaning(
                 "How the choices of a solver compare, such as losses and penalties, one by one and in pairs. An "
                 "effect is that of the choice with all other parameters as they were tried.",
@@ -133,6 +139,7 @@ VIEWS: Table[Panels] = Table(
         "queries": View(
             "queries:panels",
             "Queries",
+            question="On which queries is the chosen model better or worse?",
             meaning=Meaning(
                 "For which queries the chosen model is better or worse than another, and the queries that it ranks "
                 "worst, with their documents. Many ties mean that few queries decide.",
@@ -142,6 +149,7 @@ VIEWS: Table[Panels] = Table(
         "trade-offs": View(
             "tradeoffs:panels",
             "Trade-offs",
+            question="What does quality cost?",
             meaning=Meaning(
                 "What quality costs in features, size and time. Models on the line are the best for their cost; take "
                 "the cheapest that is good enough.",
@@ -151,6 +159,7 @@ VIEWS: Table[Panels] = Table(
         "weights": View(
             "weights:panels",
             "Weights",
+            question="Which features does the model use?",
             meaning=Meaning(
                 "Which features the models use. The importance is comparable between all kinds of models; a weight "
                 "also depends on the unit of its feature.",
@@ -160,6 +169,7 @@ VIEWS: Table[Panels] = Table(
         "optimiser": View(
             "optimiser:panels",
             "Optimiser",
+            question="Did the sampler expect what happened?",
             meaning=Meaning(
                 "What the sampler expected and what happened. About 95 percent of the trials should lie within their "
                 "intervals; otherwise its model of the search does not fit.",
@@ -169,6 +179,7 @@ VIEWS: Table[Panels] = Table(
         "trials": View(
             "trials:panels",
             "Trials",
+            question="What was evaluated?",
             meaning=Meaning(
                 "Every configuration that was evaluated. Save the table as CSV or JSON to work on it elsewhere.",
                 ("trial", "validation score", "early stopping", "fold"),
@@ -177,6 +188,7 @@ VIEWS: Table[Panels] = Table(
         "drift": View(
             "production.drift:panels",
             "Drift",
+            question="Are new data like those of the study?",
             meaning=Meaning(
                 "Whether new data are like the training data, and the model as good as promised, on each day that was "
                 "watched. An alarm is a change of the features or a loss of the metric; look at which it is.",
@@ -199,7 +211,7 @@ COMPARE = Meaning(
 def views_json() -> list[Json]:
     """Return the views' keys and titles and what they mean, in their order."""
     return [
-        {"key": key, "title": view.help, "meaning": view.meaning.as_json()}
+        {"key": key, "title": view.help, "question": view.question, "meaning": view.meaning.as_json()}
         for key in VIEWS
         if isinstance(view := VIEWS.entry(key), View)
     ]

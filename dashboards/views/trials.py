@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from ranktune.dashboards.figures.panels import Cell, Panel, Table
+from ranktune.dashboards.figures.panels import Cell, Frame, Panel
 from ranktune.dashboards.records.study import StudyData
-from ranktune.dashboards.records.trial import Trial
+from ranktune.dashboards.records.trial import Trial, counts
 
 
 def panels(data: StudyData) -> list[Panel]:
@@ -15,53 +15,37 @@ def panels(data: StudyData) -> list[Panel]:
     note = "" if data.trials else "No trial has finished yet."
     if any(trial.stopped for trial in data.trials):
         note = "The value of a trial that was stopped early is an estimate; its error is one standard deviation."
-    return [Panel("trials", "Every finished trial", trials_table(data), None, note)]
+    n = counts(data.trials)
+    answer = f"{n.complete} evaluated in full, {n.stopped} stopped early, {n.failed} failed." * bool(data.trials)
+    return [Panel("trials", "Every finished trial", trials_table(data), None, note, "", answer)]
 
 
-def trials_table(data: StudyData) -> Table:
+def trials_table(data: StudyData) -> Frame:
     """Return a row a trial, with a column for each parameter, which solvers share; empty columns are left out."""
     always = ["trial", "solver", data.metric]
     parameters = list(dict.fromkeys(name for trial in data.trials for name in trial.params))
     rows = [_row(trial, data.study.metrics, data.metric, parameters) for trial in data.trials]
     names = list(rows[0]) if rows else always
     names = [name for name in names if name in always or any(row[name] not in (None, "", 0) for row in rows)]
-    return Table(tuple(names), [[row[name] for name in names] for row in rows])
+    return Frame(tuple(names), [[row[name] for name in names] for row in rows])
 
 
 def _row(trial: Trial, metrics: Sequence[str], metric: str, parameters: Sequence[str]) -> dict[str, Cell]:
     """Return the cells of a trial by column; a parameter that is called like another column is marked as one."""
+    when = None if trial.ended is None else datetime.fromtimestamp(trial.ended, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    path = ", ".join(f"{value:.4g}: {mean:.4f}" for value, mean in trial.path)
     before: dict[str, Cell] = {
-        "fold": trial.split,
-        "trial": trial.number,
-        "solver": trial.solver,
-        metric: trial.value,
-        "standard error": trial.error_of_mean,
-        "stopped after": trial.stopped or None,
+        "fold": trial.split, "trial": trial.place, "solver": trial.solver, metric: trial.value,
+        "standard error": trial.error_of_mean, "stopped after": trial.stopped or None,
         "error of estimate": trial.error_of_estimate,
         **{name: trial.means.get(name) for name in metrics if name != metric},
-    }
+    }  # fmt: skip
     after: dict[str, Cell] = {
-        "path": _path(trial),
-        "seconds": trial.seconds,
-        "weights": trial.nonzeros,
-        "us a document": trial.microseconds,
-        "bytes": trial.bytes,
-        "ended": _when(trial.ended),
-        "worker": trial.worker,
-        "restarts": trial.restarts,
-        "error": trial.error,
+        "path": f"{trial.path_parameter} {path}" if path else None, "seconds": trial.seconds,
+        "weights": trial.nonzeros, "us a document": trial.microseconds, "bytes": trial.bytes, "ended": when,
+        "worker": trial.worker, "restarts": trial.restarts, "error": trial.error,
         "warnings": "; ".join(trial.warnings),
-    }
+    }  # fmt: skip
     taken = before.keys() | after.keys()
     given = {f"parameter {name}" if name in taken else name: trial.params.get(name) for name in parameters}
     return before | given | after
-
-
-def _path(trial: Trial) -> str | None:
-    """Return the metric at each value of the path, in the order of the path."""
-    points = ", ".join(f"{value:.4g}: {mean:.4f}" for value, mean in trial.path)
-    return f"{trial.path_parameter} {points}" if points else None
-
-
-def _when(seconds: float | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

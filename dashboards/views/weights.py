@@ -5,16 +5,18 @@ A panel's group is the row of the leaderboard, or the solver of the trials.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
-from ranktune.dashboards.analysis import early_stopped
-from ranktune.dashboards.analysis.pooling import no_models_note, pooled, pooled_note
+from ranktune.dashboards.analysis.pooling import no_models_note, pooled, pooled_note, stopped_note
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Figure, Panel, Table, joined
+from ranktune.dashboards.figures.kinds import Bars, Heat, Points
+from ranktune.dashboards.figures.panels import Figure, Frame, Panel, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial
 from ranktune.dashboards.views.explained import importance
@@ -170,22 +172,17 @@ def _by_feature(
     panel: Panel, row: _Row, numbers: Floats, what: str, unit: str, more: Mapping[str, Floats] = MappingProxyType({})
 ) -> Panel:
     """Return a panel with the mean over splits of what each feature has, (n_splits, n_features); drawn in a unit."""
-    columns, ends = {what.capitalize(): numbers[0]}, None
-    mean = numbers.mean(axis=0)
+    columns, mean = {what.capitalize(): numbers[0]}, numbers.mean(axis=0)
     order = np.argsort(-np.abs(numbers).mean(axis=0), kind="stable")
     order = order[np.any(numbers[:, order] != 0, axis=0)]
-    if len(numbers) > 1:
+    if several := len(numbers) > 1:
         deviation = numbers.std(axis=0, ddof=1)
         columns = {f"Mean {what}": mean, "Standard deviation": deviation, **more}
-        ends = (mean - deviation)[order], (mean + deviation)[order]
-    names = [row.names[j] for j in order]
-    cells = zip(names, *(column[order] for column in columns.values()), strict=True)
-    table = Table(("Feature", *columns), list(cells)[:MAX_ROWS])
-    if not len(order) or not unit:
-        return replace(panel, table=table)
-    colours = [figures.COLOURS[0] if mean[j] >= 0 else figures.ACCENT for j in order[:MAX_BARS]]
-    shown = figures.ranking(names, mean[order], unit, "feature", most=MAX_BARS, colour=colours, ends=ends)
-    return replace(panel, table=table, figure=shown)
+        columns |= {"Low": mean - deviation, "High": mean + deviation}
+    cells = zip([row.names[j] for j in order], *(column[order] for column in columns.values()), strict=True)
+    table = Frame(("Feature", *columns), list(cells)[:MAX_ROWS])
+    kind = Bars("Feature", list(columns)[:1], unit, "feature", ("Low", "High") if several else None, MAX_BARS)
+    return replace(panel, table=table, kind=kind if unit else None)
 
 
 def _weights_note(row: _Row, nonzero: int) -> str:
@@ -222,12 +219,11 @@ def _agreement(row: _Row, k: int) -> Panel:
         for a in range(len(splits))
         for b in range(a + 1, len(splits))
     ]
-    text = [[f"{value:.2f}" if np.isfinite(value) else "" for value in line] for line in alike]
-    shown = figures.square(splits, alike, text, "cosine", "split", "split", "%{y} and %{x}: %{text}")
     title = f"Agreement of the splits on the {'splits of trees' if row.is_trees else 'weights'} of {row.title}"
     columns = ("Split", "Other split", "Cosine", "Features of both", "Features of either")
     note = "Cosine similarity of the weights: 1 where they are proportional, 0 where no feature is in common."
-    return Panel(f"agreement-{k}", title, Table(columns, rows), shown, note, row.label)
+    kind = Heat(*columns[:3], "cosine", lambda row: f"{row['Cosine']:.2f}", mirrored=1)
+    return Panel(f"agreement-{k}", title, Frame(columns, rows), kind, note, row.label)
 
 
 def _strengths(data: StudyData) -> list[Panel]:
@@ -240,12 +236,18 @@ def _strengths(data: StudyData) -> list[Panel]:
             continue
         of_solver = [of_solver[i] for i in figures.thinned([trial.value for trial in of_solver], 600)]
         of_solver.sort(key=_strength)
-        rows = [[trial.number, trial.split, _strength(trial), trial.nonzeros, trial.value] for trial in of_solver]
-        columns = ("Trial", "Split", "L1 strength", "Features", data.metric)
+        rows: list[list[Any]] = [
+            [trial.place, trial.split, _strength(trial), trial.nonzeros, trial.value, trial.stopped or None]
+            for trial in of_solver
+        ]
+        columns = ("Trial", "Split", "L1 strength", "Features", data.metric, "Stopped after")
         title = f"Features and {data.metric} by the L1 strength of {figures.short(solver)}"
-        note = joined("Trials differ in other parameters too.", pooled_note(data), early_stopped.note(of_solver))
-        shown = _strength_figure(data, of_solver)
-        shown_panels.append(Panel(f"path-{k}", title, Table(columns, rows), shown, note, solver))
+        note = joined("Trials differ in other parameters too.", pooled_note(data), stopped_note(of_solver))
+        across = figures.log_axis("L1 strength", rows[0][2], rows[-1][2])
+        below = figures.axis("features", domain=[0, 0.46], rangemode="tozero")
+        points = Points("L1 strength", "Features", across, below, figures.solver_styles(data.all_solvers), solver)
+        kind = partial(_above_each_other, points, data.metric)
+        shown_panels.append(Panel(f"path-{k}", title, Frame(columns, rows), kind, note, solver))
     return shown_panels
 
 
@@ -254,15 +256,9 @@ def _strength(trial: Trial) -> float:
     return float(value) if isinstance(value, float | int) else 0.0
 
 
-def _strength_figure(data: StudyData, trials: Sequence[Trial]) -> Figure:
+def _above_each_other(points: Points, metric: str, frame: Frame) -> Figure:
     """Return two plots, one above the other, over the same strength."""
-    x, text = [_strength(trial) for trial in trials], [early_stopped.label(trial) for trial in trials]
-    marker = {**figures.solver_styles(data.all_solvers)[trials[0].solver], "size": 7, "opacity": 0.7}
-    features = early_stopped.points("features", trials, x, [trial.nonzeros for trial in trials], text, marker)
-    values = early_stopped.points(data.metric, trials, x, [trial.value for trial in trials], text, marker, yaxis="y2")
-    below = figures.axis("features", domain=[0, 0.46], rangemode="tozero")
-    above = figures.axis(f"{data.metric} (validation)", domain=[0.54, 1])
-    return figures.figure(
-        [*features, *values],
-        figures.log_axis("L1 strength", x[0], x[-1]), below, yaxis2=above, height=520, showlegend=False,
-    )  # fmt: skip
+    values = points.drawn(points.solver, frame, metric, yaxis="y2")
+    above = figures.axis(f"{metric} (validation)", domain=[0.54, 1])
+    layout = {"yaxis2": above, "height": 520, "showlegend": False}
+    return replace(points, over=values, layout=layout)(frame)

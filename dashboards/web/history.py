@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Panel, Table
+from ranktune.dashboards.figures.kinds import Lines
+from ranktune.dashboards.figures.panels import Frame, Panel
 from ranktune.dashboards.web.report import one_view, write_page
 from ranktune.solvers.core.arrays import JsonView
 
@@ -23,13 +24,8 @@ def write_history(found: JsonView, output: Path) -> Path:
 
 
 def _panels(found: JsonView) -> list[Panel]:
-    rows = [row for row in found["versions"] if row["quality"] is not None]
-    names, means = figures.distinct(row["version"] for row in rows), [row["quality"] for row in rows]
-    low, high = zip(*(row["interval"] or [row["quality"]] * 2 for row in rows), strict=True) if rows else ((), ())
-    bars = figures.error_bars(means, low, high)
-    points = figures.scatter("quality", names, means, marker={"size": 9}, error_y=bars)
-    shown = figures.figure([points], figures.axis("version", categories=names), figures.axis(found["metric"]))
-    cells = [
+    metric = found["metric"]
+    rows = [
         [
             row["version"], row["current"], row["decision"] or row["state"], row["solver"], row["quality"],
             *(row["interval"] or (None, None)), row["gain"], len(row["features"]), row["queries"],
@@ -37,16 +33,8 @@ def _panels(found: JsonView) -> list[Panel]:
         ]
         for row in found["versions"]
     ]  # fmt: skip
-    columns = (
-        "Version",
-        "Current",
-        "Decision",
-        "Solver",
-        found["metric"],
-        "Low",
-        "High",
-        "Gain",
-        "Features",
-        "Queries",
-    )
-    return [Panel("versions", "All versions", Table((*columns, "Changes"), cells), shown)]
+    columns = ("Version", "Current", "Decision", "Solver", metric, "Low", "High", "Gain", "Features", "Queries",
+               "Changes")  # fmt: skip
+    across = figures.axis("version", categories=figures.distinct((row[0] for row in rows), 36))
+    kind = Lines("Version", (metric,), across, figures.axis(metric), ends=("Low", "High"))
+    return [Panel("versions", "All versions", Frame(columns, rows), kind)]

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Panel, Table
+from ranktune.dashboards.figures.kinds import Dots, Lines
+from ranktune.dashboards.figures.panels import Frame, Panel
 from ranktune.dashboards.web.report import one_view
 from ranktune.solvers.clicks.examination import WIDEST
 from ranktune.solvers.clicks.judging.judged import JudgedLog
@@ -46,36 +47,30 @@ def _panels(log: JudgedLog) -> Iterator[Panel]:
     yield _evidence(log)
     parts = (("used", log.account.used), ("left out", log.account.left_out), ("no event", log.account.other))
     lines = [[part, what, count] for part, counts in parts for what, count in counts.most_common()]
-    yield Panel("account", "What became of the lines of the log", Table(("", "What", "Lines"), lines))
-    yield Panel("remarks", "Remarks", Table(("Remark",), [[remark] for remark in log.remarks]))
+    yield Panel("account", "What became of the lines of the log", Frame(("", "What", "Lines"), lines))
+    yield Panel("remarks", "Remarks", Frame(("Remark",), [[remark] for remark in log.remarks]))
 
 
 def _examination(log: JudgedLog) -> Panel:
     examined = log.examination
-    estimable = examined.estimable
-    place = examined.position
-    value, low, high = (np.where(estimable, each, np.nan) for each in (examined.value, examined.low, examined.high))
-    colour = figures.COLOURS[0]
-    line = figures.scatter("examination", place, value, mode="lines+markers", marker={"color": colour})
-    k = np.flatnonzero(estimable)
-    band = figures.band("95 %", place[k], examined.low[k], examined.high[k], colour)
-    shown = figures.figure([band, line], figures.axis("position"), figures.axis("examination", rangemode="tozero"))
-    rows = list(zip(place, value, low, high, examined.status, strict=True))
+    known = (np.where(examined.estimable, each, np.nan) for each in (examined.value, examined.low, examined.high))
     note = (
         "How likely a position is looked at, relative to the first one. Not estimable apart: the ends of its interval "
         f"differ by more than a factor of {WIDEST:g}."
     )
-    table = Table(("Position", "Value", "Low", "High", "Status"), rows)
-    return Panel("examination", "Examination by position", table, shown, note)
+    rows = list(zip(examined.position, *known, examined.status, strict=True))
+    table = Frame(("Position", "Value", "Low", "High", "Status"), rows)
+    kind = Lines(
+        "Position", ("Value",), figures.axis("position"), figures.axis("examination", rangemode="tozero"),
+        area=("95 %", "Low", "High"), markers=True,
+    )  # fmt: skip
+    return Panel("examination", "Examination by position", table, kind, note)
 
 
 def _by_model(key: str, title: str, unit: str, rows: dict[str, tuple[float, float, float]], note: str) -> Panel:
     """Return the panel of a value with its interval for each model."""
-    names, values = list(rows), np.array(list(rows.values())).T
-    points = figures.scatter(title, names, values[0], marker={"size": 9}, error_y=figures.error_bars(*values))
-    shown = figures.figure([points], figures.axis("model", categories=names), figures.axis(unit))
-    table = Table(("Model", "Value", "Low", "High"), [(name, *row) for name, row in rows.items()])
-    return Panel(key, title, table, shown, note)
+    table = Frame(("Model", "Value", "Low", "High"), [(name, *row) for name, row in rows.items()])
+    return Panel(key, title, table, Dots("Model", {title: ("Value", "Low", "High")}, unit, "model"), note)
 
 
 def _evidence(log: JudgedLog) -> Panel:
@@ -91,4 +86,4 @@ def _evidence(log: JudgedLog) -> Panel:
         "Effective: impressions at the first position that would tell as much. "
         f"{len(rows):,} of {len(names):,} queries, those of the most impressions."
     )
-    return Panel("evidence", "Evidence by query", Table(columns, rows), None, note)
+    return Panel("evidence", "Evidence by query", Frame(columns, rows), None, note)

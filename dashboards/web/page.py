@@ -28,7 +28,7 @@ FOOT = "Made by RankTune. Intervals are 95 % bootstrap intervals over queries."
 def study_json(data: StudyData) -> Json:
     """Return the title, the state and the facts of a study in the head of a page."""
     stopped = counts(data.trials).stopped
-    trials = f"{data.progress} trials" + (f", {stopped} stopped early" if stopped else "")
+    trials = f"{data.progress} trial{'s' * (data.progress != '1')}" + (f", {stopped} stopped early" if stopped else "")
     facts = [data.metric, trials, f"data: {data.study.data}"]
     if len(data.splits) > 1:
         facts.insert(2, f"{len(data.splits)} folds")

@@ -24,7 +24,7 @@ from ranktune.dashboards.web.page import (
 )
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, or_left_out
-from ranktune.solvers.core.files import atomic_write
+from ranktune.solvers.core.files.atomic import atomic_write
 
 REMEDY = "The other pages are written."
 """What a warning says of a page that fails."""

@@ -20,6 +20,7 @@ from ranktune.solvers.blocks.blocked import (
     total_extent,
 )
 from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.columns.table import COLUMNS
 from ranktune.solvers.data.queries import Queries
 
 R = TypeVar("R", bound=BaseRanker)
@@ -96,7 +97,7 @@ class _Overview:
 
 def _overview(block: OpenBlock) -> _Overview:
     queries = block.queries
-    special = frozenset(name for name in VERBS if getattr(queries, name) is not None)
+    special = frozenset(COLUMNS[name].needs for name in queries.columns) & VERBS.keys()
     return _Overview(extent_of(queries), queries.has_pairs, queries.has_missing, special)
 
 

@@ -21,7 +21,7 @@ from ranktune.solvers.core.arrays import Features, Floats, Ids, Sizes
 from ranktune.solvers.core.declared import Former
 from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.values import Weights
+from ranktune.solvers.data.query_columns.known import Weights
 from ranktune.solvers.names import SAME_AS
 
 
@@ -212,13 +212,10 @@ class Estimator(Routed):
 
     def _check_numeric(self, frame: object) -> None:
         """Raise DataError for columns of a data frame that are text, categories or dates."""
-        import narwhals as nw
+        from ranktune.solvers.data.columns.arrow import as_arrow, is_frame, table_column  # imports Arrow
 
-        from ranktune.solvers.data.columns.values import is_numeric
-
-        table = nw.from_native(frame, eager_only=True, pass_through=True)
-        columns = table.iter_columns() if isinstance(table, nw.DataFrame) else ()
-        names = [repr(column.name) for column in columns if not is_numeric(column)]
+        table = as_arrow(frame) if is_frame(frame) else None
+        names = [repr(name) for name in table.column_names if not table_column(table, name).is_numeric] if table else []
         if names:
             raise DataError(
                 f"the columns {listed(names)} are not numbers, and {type(self).__name__} learns from numbers. "

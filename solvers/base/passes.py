@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Self
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.base.training_data import NOTHING, About
+from ranktune.solvers.base.training_data import NOTHING
 from ranktune.solvers.blocks.blocked import BlockedQueries, OpenBlock, factors_of
 from ranktune.solvers.core.arrays import Floats, Ids, Ints, Json, Sizes
 from ranktune.solvers.core.checks import RandomState
@@ -98,7 +98,7 @@ class PassRanker(LinearRanker):
         -------
         self
         """
-        queries = self._further(X, y, qid, group, About(document_weights=document_weights))
+        queries = self._further(X, y, qid, group, {"document_weights": document_weights})
         for _ in self._learn(queries, np.arange(queries.n_queries), NO_SCORES):
             pass
         return self
@@ -136,7 +136,7 @@ class PassRanker(LinearRanker):
         y: object = None,
         qid: Ids | None = None,
         group: Sizes | None = None,
-        about: About = NOTHING,
+        columns: Mapping[str, object] = NOTHING,
     ) -> Queries:
         """Return the next queries, after starting with the first ones."""
         self._check_parameters()
@@ -146,7 +146,7 @@ class PassRanker(LinearRanker):
                 "fit it again, or a new one."
             )
         first = not self._has_begun()
-        queries = self._grouped(X, y, qid, group, about, reset=first)
+        queries = self._grouped(X, y, qid, group, columns, reset=first)
         if queries.monotone is not None:
             raise ParameterError(
                 f"{type(self).__name__} honours monotone constraints only where it sees all queries: call fit, or "

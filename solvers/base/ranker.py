@@ -9,16 +9,16 @@ from typing import Any, ClassVar, Self, Unpack
 from numpy.typing import ArrayLike
 
 from ranktune.solvers.abilities import CUSTOM
-from ranktune.solvers.base.training_data import NOTHING, About, QueryEstimator, check_sizes
+from ranktune.solvers.base.training_data import NOTHING, QueryEstimator
 from ranktune.solvers.blocks.blocked import BlockedQueries
 from ranktune.solvers.core.arrays import Floats, Ids, Sizes, python_value
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.parameters import check_declared
 from ranktune.solvers.core.space import Float, Int, Parameter, Value, up_to, with_defaults
 from ranktune.solvers.data.columns.encoding import Encoding
-from ranktune.solvers.data.monotone import Monotone, named_signs
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.values import Weights
+from ranktune.solvers.data.query_columns.known import Weights
+from ranktune.solvers.data.query_columns.monotone import Monotone, named_signs
 from ranktune.solvers.models.base import Model, Origin
 
 
@@ -147,8 +147,8 @@ class BaseRanker(QueryEstimator):
         ParameterError
             If a parameter is not valid, or the method cannot weigh queries or documents, or honour constraints.
         """
-        about = About(query_weights, document_weights, positions, monotone)
-        for _ in self._learned(X, y, qid, group, about, vali):
+        columns = {"query_weights": query_weights, "document_weights": document_weights, "positions": positions}
+        for _ in self._learned(X, y, qid, group, {**columns, "monotone": monotone}, vali):
             pass
         return self
 
@@ -157,10 +157,16 @@ class BaseRanker(QueryEstimator):
         return self._learned(queries, None, None, None, NOTHING, vali)
 
     def _learned(
-        self, X: object, y: object, qid: Ids | None, group: Sizes | None, about: About, vali: Queries | None
+        self,
+        X: object,
+        y: object,
+        qid: Ids | None,
+        group: Sizes | None,
+        columns: Mapping[str, object],
+        vali: Queries | None,
     ) -> Iterator[Step]:
         self._check_parameters()
-        queries = self._grouped(X, y, qid, group, about)
+        queries = self._grouped(X, y, qid, group, columns)
         self._check_vali(vali)
         yield from self._steps_constrained(_with_pairs(queries), None if vali is None else self._completed(vali))
 
@@ -378,6 +384,4 @@ def _with_pairs(queries: Queries) -> Queries:
             "no query has two documents of different grades. "
             "Check the grades and the grouping (qid= or group=)."
         )
-    check_sizes(queries.query_weights, "queries")
-    check_sizes(queries.document_weights, "documents")
     return queries

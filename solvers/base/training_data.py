@@ -3,42 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
-
-from numpy.typing import ArrayLike
 
 from ranktune.solvers.abilities import DOCUMENT_WEIGHTS, MONOTONE, QUERY_WEIGHTS, VERBS
 from ranktune.solvers.base.estimator import Estimator
-from ranktune.solvers.core.arrays import Floats, Ids, Ints, Sizes
+from ranktune.solvers.core.arrays import Ids, Ints, Sizes
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.columns.table import COLUMNS
 from ranktune.solvers.data.grouping import MANY_ROWS, check_no_query_column, warn_of_one_query
 from ranktune.solvers.data.missing import Imputation
-from ranktune.solvers.data.monotone import Monotone
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.scaling import LARGE
-from ranktune.solvers.data.values import Weights
+from ranktune.solvers.data.query_columns.column import for_fitting
 
-
-@dataclass(frozen=True)
-class About:
-    """What fit is given about queries, documents and features besides their values."""
-
-    query_weights: Weights | None = None
-    document_weights: ArrayLike | None = None
-    positions: ArrayLike | None = None
-    monotone: Monotone | None = None
-
-    def added_to(self, queries: Queries) -> Queries:
-        """Return queries with the given values in place of their values."""
-        if self.query_weights is not None:
-            queries = queries.weighted_by(self.query_weights)
-        queries = queries.with_documents({"document_weights": self.document_weights, "positions": self.positions})
-        return queries if self.monotone is None else queries.constrained(self.monotone)
-
-
-NOTHING = About()
+NOTHING: Mapping[str, object] = {}
+"""No columns besides the features and grades that fit is given."""
 SOME_ROWS = 100
 """Rows from which on a single query is unlikely to be meant by fit."""
 
@@ -74,14 +53,14 @@ class QueryEstimator(Estimator):
         y: object = None,
         qid: Ids | None = None,
         group: Sizes | None = None,
-        about: About = NOTHING,
+        columns: Mapping[str, object] = NOTHING,
         *,
         reset: bool = True,
     ) -> Queries:
         """Return training data as Queries; note the number and names of the features, or check them unless reset."""
-        queries = self._as_queries(X, y, qid, group, about, reset=reset)
+        queries = self._as_queries(X, y, qid, group, columns, reset=reset)
         self._check_supported(queries)
-        queries = queries.without_void_columns()
+        queries = for_fitting(queries)
         alone = reset and not isinstance(X, Queries) and queries.n_queries == 1 and queries.n_documents <= MANY_ROWS
         self._one_query = queries.fingerprint if alone else None
         if reset:
@@ -109,11 +88,12 @@ class QueryEstimator(Estimator):
     def _check_supported(self, queries: Queries) -> None:
         """Raise ParameterError where the solver cannot use the weights or keep the constraints of queries."""
         supported = self.supports(self.get_params())
-        for what, given in ((name, getattr(queries, name)) for name in VERBS):
-            if given is not None and what not in supported:
-                why = f" {self.refusals[what]}" if what in self.refusals else ""
+        for name in (name for name in COLUMNS if name in queries.columns):
+            need = COLUMNS[name].needs
+            if need in VERBS and need not in supported:
+                why = f" {self.refusals[need]}" if need in self.refusals else ""
                 raise ParameterError(
-                    f"{self!r} cannot {VERBS[what]}: leave {what} out, or take a solver that can.{why}"
+                    f"{self!r} cannot {VERBS[need]}: leave {name} out, or take a solver that can.{why}"
                 )
 
     def _imputation(self, queries: Queries) -> Imputation:
@@ -132,7 +112,7 @@ class QueryEstimator(Estimator):
         return queries
 
     def _as_queries(
-        self, X: object, y: object, qid: Ids | None, group: Sizes | None, about: About, *, reset: bool
+        self, X: object, y: object, qid: Ids | None, group: Sizes | None, columns: Mapping[str, object], *, reset: bool
     ) -> Queries:
         if isinstance(X, Queries):
             if not reset and X.n_features != self.n_features_in_:
@@ -143,20 +123,12 @@ class QueryEstimator(Estimator):
             if reset:
                 vars(self).pop("feature_names_in_", None)  # of an earlier fit to a frame
             self.n_features_in_ = X.n_features
-            return about.added_to(X)
+            return X.given(**columns)
         grouped = qid is not None or group is not None
         check_no_query_column(X, grouped=grouped)
         documents, grades = self._validated(X, y, reset=reset)
         if not grouped and SOME_ROWS < len(grades) <= MANY_ROWS:
             warn_of_one_query(len(grades))
         names = getattr(self, "feature_names_in_", None)
-        return about.added_to(Queries.from_arrays(documents, grades, qid=qid, group=group, feature_names=names))
-
-
-def check_sizes(weights: Floats | None, what: str) -> None:
-    """Raise DataError for weights whose sums and products are no numbers."""
-    if weights is not None and not (weights.max() < LARGE and weights.min() > 1.0 / LARGE):
-        raise DataError(
-            f"the weights of {what} are from {weights.min():.3g} to {weights.max():.3g}: their sums and squares are no "
-            f"numbers. Multiply all by the same factor, to between {1.0 / LARGE:g} and {LARGE:g}."
-        )
+        queries = Queries.from_arrays(documents, grades, qid=qid, group=group, feature_names=names)
+        return queries.given(**columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ranktune.solvers.core.checks import check_not_negative, check_random_state
 from ranktune.solvers.core.parameters import Param
 from ranktune.solvers.data.scaling import SCALINGS
-from ranktune.solvers.metrics.gains import AUTO, GAINS
+from ranktune.solvers.metrics.presets import AUTO, GAINS
 
 L1 = Param(
     "Strength of ``sum |w|``: weights become exactly zero.", low=1e-6, high=1e-1, log=True, check=check_not_negative

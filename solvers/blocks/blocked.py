@@ -9,13 +9,14 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from ranktune.solvers.blocks.buckets import SCHEME, fetched
+from ranktune.solvers.blocks.buckets import fetched
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.blocks import block_of, query_ranges
 from ranktune.solvers.data.disk.stored import read_queries
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.query_columns.column import for_fitting
 from ranktune.solvers.data.scaling import (
     check_scaling,
     factors,
@@ -51,6 +52,10 @@ class OpenBlock:
     queries: Queries
     kept: dict[str, Any] = field(default_factory=dict)
     _scored: tuple[Floats, Floats] | None = None
+
+    def __post_init__(self) -> None:
+        """Weigh documents by all that weighs them."""
+        self.queries = for_fitting(self.queries)
 
     def scores(self, weights: Floats) -> Floats:
         """Return the scores of the documents by weights of the raw features; those of the last weights are kept."""
@@ -115,7 +120,7 @@ def opened(source: Source) -> Queries:
     """Return the queries of a source; those in a folder are mapped, those in a bucket downloaded into one."""
     if isinstance(source, Queries):
         return source
-    return read_queries(fetched(source) if isinstance(source, str) and source.startswith(SCHEME) else Path(source))
+    return read_queries(fetched(source))
 
 
 def is_better_divided(queries: Queries) -> bool:

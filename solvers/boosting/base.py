@@ -27,8 +27,8 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.grades import with_pairs
-from ranktune.solvers.data.monotone import named_signs
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.query_columns.monotone import named_signs
 from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.linear.pointwise import RidgeRanker
 from ranktune.solvers.metrics.metrics import chosen_metric, parse_metric

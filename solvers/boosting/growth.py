@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
-import numpy as np
-
 from ranktune.solvers.boosting.early_stopping import Patience
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.data.queries import Queries
@@ -49,11 +47,6 @@ class TrainingData(ABC):
     @abstractmethod
     def growth(self, seed: int) -> Growth:
         """Return the growth of trees on the data, before its first round."""
-
-
-def without_features(queries: Queries) -> Queries:
-    """Return queries with a column of zeros as features, where the library keeps the features in bins."""
-    return queries.with_features(np.zeros((queries.n_documents, 1), dtype=np.float32))
 
 
 def grown(growth: Growth, n_rounds: int) -> Iterator[Trees]:

@@ -11,7 +11,7 @@ from ranktune.solvers.core.checks import check_not_negative, check_positive
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.parameters import Check, Param
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.gains import gains, relative_gains
+from ranktune.solvers.metrics.judgements import gains, relative_gains
 
 
 def gains_of(grades: Floats, gain: str) -> Floats:

@@ -127,7 +127,7 @@ class Booster:
         self._weights = np.array(queries.weight_of_query)
         if by_query:
             self._weights /= count_pairs(queries.starts, self._codes, self._n_grades, copies=copies_of(queries))
-        self._copies = np.ones(n) if queries.document_weights is None else queries.document_weights
+        self._copies = queries.copies
         self.features: list[int] = []
         self.thresholds: list[float] = []
         self.alphas: list[float] = []

@@ -16,7 +16,7 @@ import numpy as np
 
 from ranktune.solvers.boosting.bins import Bytes
 from ranktune.solvers.core.arrays import Codes, Floats, Indices, Ints
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 
 
 @compiled
@@ -51,7 +51,7 @@ def potentials(
     return Z
 
 
-@compiled
+@inlined
 def best_threshold(sums: Floats, k: int, sign: int) -> tuple[int, float]:
     """Return the threshold's number and r with the largest |r|, the highest of equal ones, from the sums of k bins.
 

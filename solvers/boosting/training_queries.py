@@ -15,7 +15,6 @@ from typing import TypeAlias
 import numpy as np
 
 from ranktune.solvers.blocks.blocked import BlockedQueries, LocalBlocks, OpenBlock
-from ranktune.solvers.boosting.growth import without_features
 from ranktune.solvers.boosting.within import N_KINDS, NONE, widened
 from ranktune.solvers.core.arrays import Array, Floats, Ints
 from ranktune.solvers.core.errors import DataError, ParameterError
@@ -103,8 +102,8 @@ def _without_features(block: OpenBlock, pairs: bool) -> Queries | None:
     numbers = _numbers(block, pairs)
     if len(numbers) == 0:
         return None
-    part = without_features(block.queries).select(numbers)
-    return replace(part, encoding=None, document_ids=None, baseline=None, monotone=None)
+    part = block.queries.without_features().select(numbers)
+    return replace(part, encoding=None, document_ids=None).replaced(baseline=None, monotone=None)
 
 
 def _selected(block: OpenBlock, pairs: bool, numbers: Ints) -> Queries | None:

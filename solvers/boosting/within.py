@@ -70,4 +70,5 @@ def _computed(queries: Queries, within: str) -> Queries:
     columns = np.arange(queries.n_features * n_kinds)
     features = columns_within(queries.features, queries.starts, columns)
     signs = None if queries.monotone is None else signs_within(queries.monotone, n_kinds)
-    return replace(queries, features=features, monotone=signs, feature_names=None, features_checked=True)
+    queries = queries.replaced(monotone=None)
+    return replace(queries, features=features, feature_names=None, features_checked=True).replaced(monotone=signs)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import csv as python_csv
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import partial
+from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, guarded
-from ranktune.solvers.core.files import atomic_write
+from ranktune.solvers.core.files.atomic import atomic_write
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 KNOWN, ONE_POSITION, UNKNOWN = "known", "one position", "unknown"
 
@@ -47,16 +54,35 @@ class Judgments:
         taken off where judgments are read. Raises ParameterError on another ending, OSError where the file cannot be
         written.
         """
-        import polars  # takes a moment, which fits do not need
+        import pyarrow as pa  # takes a moment, which fits do not need
+        from pyarrow import parquet
 
         path = Path(path)
         check_ending(path)
-        table = polars.DataFrame({field.name: getattr(self, field.name) for field in fields(self)}, nan_to_null=True)
+        columns = {field.name: getattr(self, field.name) for field in fields(self)}
         if path.suffix == ".csv":
-            texts = {name: polars.Series(map(guarded, getattr(self, name))) for name in ("query", "document")}
-            atomic_write(path, table.with_columns(**texts).write_csv())
-        else:
-            atomic_write(path, table.write_parquet)
+            columns |= {name: [*map(guarded, columns[name])] for name in ("query", "document")}
+        table = pa.table({name: pa.array(column, from_pandas=True) for name, column in columns.items()})
+        write = write_csv if path.suffix == ".csv" else parquet.write_table
+        atomic_write(path, partial(write, table))
+
+
+def write_csv(table: pa.Table, file: BinaryIO, *, titles: bool = True) -> None:
+    """Write a table as csv, numbers with decimals: readers tell by the first rows what a column is."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import csv
+
+    columns = [
+        pc.replace_substring_regex(column.cast(pa.string()), r"^(-?\d+)$", r"\1.0")
+        if pa.types.is_floating(column.type)
+        else column
+        for column in table.columns
+    ]
+    if titles:
+        python_csv.writer(line := StringIO(), lineterminator="\n").writerow(table.column_names)
+        file.write(line.getvalue().encode())
+    csv.write_csv(pa.table(columns, table.column_names), file, csv.WriteOptions(include_header=False))
 
 
 def check_ending(path: Path, what: str = "judgments are", endings: Sequence[str] = (".csv", ".parquet")) -> None:

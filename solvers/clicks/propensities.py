@@ -89,5 +89,7 @@ def given_propensities(given: Mapping[int, float] | str | Path) -> Examination:
     if isinstance(given, Mapping):
         return Examination.given(given)
     what = "gives no examination by position ({}). It is a csv or Parquet file with the columns position and propensity"
-    frame = small_table(Path(given), {"position": float, "propensity": float}, what)
-    return Examination.given({int(place): value for place, value in frame.drop_nulls().iter_rows()})
+    places, values = small_table(Path(given), {"position": float, "propensity": float}, what)
+    return Examination.given(
+        {int(place): value for place, value in zip(places, values, strict=True) if None not in (place, value)}
+    )

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property, update_wrapper
 from operator import attrgetter
 from types import FunctionType, ModuleType
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ClassVar, ParamSpec, TypeVar, cast
 
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.core.machine_code.folders import code_folder, loaded, remark_on_cache
@@ -54,7 +54,7 @@ class Kernel:
         with _CONFIGURATION:  # numba takes the locator from its configuration when it makes the dispatcher
             before, numba.config.CACHE_LOCATOR_CLASSES = numba.config.CACHE_LOCATOR_CLASSES, _LOCATOR
             try:
-                machine = numba.njit(cache=True, nogil=True)(self.function)
+                machine = numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True)(self.function)
                 check_files(machine)
                 return machine
             finally:
@@ -82,9 +82,22 @@ class Instruction:
     __call__ = property(attrgetter("function"))
 
 
+class Inlined(Kernel):
+    """A kernel whose lines other kernels hold in place of a call of it."""
+
+    targetoptions: ClassVar[dict[str, str]] = {"inline": "always"}
+    """What numba looks for, here and in py_func, before it gives types to the kernel that calls."""
+    py_func = property(attrgetter("function"))
+
+
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Return function compiled on first call, releasing the interpreter lock while it runs."""
     return cast(Callable[P, R], Kernel(cast(FunctionType, function)))
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Return a small function that kernels call: its lines are compiled with theirs, which saves a signature."""
+    return cast(Callable[P, R], Inlined(cast(FunctionType, function)))
 
 
 def instruction(code: Callable[..., object]) -> Callable[[Callable[P, R]], Callable[P, R]]:

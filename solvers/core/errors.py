@@ -6,6 +6,7 @@ RankTuneError
 │   └── IncompatibleParts   a loss, weight, penalty and optimizer that do not compose
 ├── ModelFormatError   a model file that is damaged, foreign or of an unknown version (also a ValueError)
 ├── StudyError         a study that cannot start, resume or be found
+│   ├── Damaged        a stored file that is missing, or is not what was written
 │   └── AllFailed      all of its last trials failed
 ├── WorkerLost         a worker process died or was stopped                           (also a BrokenExecutor)
 ├── TooLong            a computation exceeded its time limit and was ended
@@ -88,6 +89,10 @@ class ModelFormatError(RankTuneError, ValueError):
 
 class StudyError(RankTuneError):
     """A study that cannot start, resume or be found."""
+
+
+class Damaged(StudyError):
+    """A stored file is missing, or is not what was written."""
 
 
 class AllFailed(StudyError):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 
 BITS = 5
 WIDTH = 1 << BITS
@@ -42,7 +42,7 @@ def add(tree: Floats, ends: Ints, grade: int | np.int64, value: float) -> None:
         _add_to_later(tree[ends[level] :], grade, value)
 
 
-@compiled
+@inlined
 def _add_to_later(numbers: Floats, place: int | np.int64, value: float) -> None:
     """Add value to the numbers after place within its node."""
     for later in range(place + 1, (place & -WIDTH) + WIDTH):

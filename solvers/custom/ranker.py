@@ -15,8 +15,8 @@ from ranktune.solvers.core.space import Value, defaults
 from ranktune.solvers.custom.conversion import converted, is_convertible, part_of
 from ranktune.solvers.custom.fitting import fitted
 from ranktune.solvers.custom.sweep import check_swept
-from ranktune.solvers.data.monotone import signs_of
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.query_columns.monotone import signs_of
 from ranktune.solvers.models.base import Model, Origin
 from ranktune.solvers.models.custom import CustomModel, estimator_scores, persistence
 from ranktune.solvers.models.skops.files import rule_of

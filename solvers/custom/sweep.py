@@ -8,8 +8,8 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, dense
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.monotone import name_of
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.query_columns.monotone import name_of
 
 MAX_VALUES = 64
 """Values of a feature that are tried, spread over those that it has."""

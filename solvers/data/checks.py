@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 
 from ranktune.solvers.core.arrays import Array, Features, stored_values
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.documents import COLUMNS, check_query_weights
 from ranktune.solvers.data.columns.grammar import EXACT, repeated
-from ranktune.solvers.data.values import KINDS, as_features, blocks, check_layout, has_missing_values
+from ranktune.solvers.data.columns.table import column_of
+from ranktune.solvers.data.query_columns.column import KINDS
+from ranktune.solvers.data.values import as_features, blocks, check_layout, has_missing_values
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.queries import Queries
@@ -181,18 +182,9 @@ def _check_names(queries: Queries) -> None:
         )
 
 
-def _check_weights(queries: Queries) -> None:
-    if queries.query_weights is not None:
-        check_query_weights(queries.query_weights, queries.n_queries)
-    for name, column in COLUMNS.items():
-        if (values := getattr(queries, name)) is not None:
-            column.check(values, name, queries.n_documents)
-
-
-def _check_monotone(queries: Queries) -> None:
-    signs = queries.monotone
-    if signs is not None and signs.shape != (queries.n_features,):
-        raise DataError(f"monotone has shape {signs.shape} for {queries.n_features} features: give one sign each.")
+def _check_columns(queries: Queries) -> None:
+    for name, values in queries.columns.items():
+        column_of(name).check(values, name, queries)
 
 
 RULES: tuple[Callable[[Queries], None], ...] = (
@@ -205,8 +197,7 @@ RULES: tuple[Callable[[Queries], None], ...] = (
     _check_query_ids,
     _check_document_ids,
     _check_names,
-    _check_weights,
-    _check_monotone,
+    _check_columns,
 )
 """In this order: the later ones rely on the earlier ones."""
 

@@ -13,10 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from ranktune.solvers.core.arrays import Features, Ints, stored_arrays, stored_values
+from ranktune.solvers.core.files.arrays import write_array
 from ranktune.solvers.data.blocks import query_ranges
-from ranktune.solvers.data.disk.stored import read_features, write_array
+from ranktune.solvers.data.disk.stored import read_features
 from ranktune.solvers.data.origins import note_selection
 from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.solvers.data.query_columns.column import FEATURE, joined_columns
 
 BLOCK_BYTES = 16 << 20
 """Of features that are held in memory at a time."""
@@ -58,11 +60,13 @@ def gathered(parts: Sequence[tuple[Queries, Ints]], folder: Path) -> Queries:
     where that fails.
     """
     write_gathered(parts, folder)
-    first, light = parts[0][0], [_without_features(part).select(numbers) for part, numbers in parts]
+    first, light = parts[0][0], [part.without_features().select(numbers) for part, numbers in parts]
     whole = light[0] if len(light) == 1 else concatenate(light)
-    signs = next((part.monotone for part, _ in parts if part.monotone is not None), None)
     features = read_features(folder, first.n_features)
-    result = replace(whole, features=features, feature_names=first.feature_names, monotone=signs, features_checked=True)
+    columns = {**whole.columns, **joined_columns([(part, slice(None)) for part, _ in parts], FEATURE)}
+    result = replace(
+        whole, features=features, feature_names=first.feature_names, columns=columns, features_checked=True
+    )
     if len(parts) == 1:
         note_selection(result, *parts[0])
     return result
@@ -115,8 +119,3 @@ def _is_view(parts: Sequence[tuple[Queries, Ints]]) -> bool:
     """Return whether the selection of a single part needs no copy of its features."""
     (part, numbers), *others = parts
     return not others and not part.is_sparse and is_run(numbers)
-
-
-def _without_features(queries: Queries) -> Queries:
-    """Return queries with a single feature that is 0, of which selections are small."""
-    return queries.with_features(np.zeros((queries.n_documents, 1), dtype=np.float32))

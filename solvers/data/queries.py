@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
-from typing import cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,12 +19,13 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, put_back, stored_arrays
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.checks import check_queries, checked_features
-from ranktune.solvers.data.columns.documents import COLUMNS, ByDocument
 from ranktune.solvers.data.columns.encoding import Encoding
+from ranktune.solvers.data.columns.table import COLUMNS, column_of
 from ranktune.solvers.data.grouping import check_no_query_column, group_rows
-from ranktune.solvers.data.monotone import Monotone, signs_of
 from ranktune.solvers.data.origins import note_selection
-from ranktune.solvers.data.values import Weights, columns_of, joined_columns, numeric, query_weights_of
+from ranktune.solvers.data.query_columns.column import HeldColumn, is_dates, joined_columns, numeric
+from ranktune.solvers.data.query_columns.known import Weights
+from ranktune.solvers.data.query_columns.monotone import Monotone
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,29 +50,17 @@ class Queries:
         One name a feature.
     rows : ndarray of shape (n_documents,) or None, default=None
         The caller's row of each document; None if the order was kept.
-    query_weights : ndarray of shape (n_queries,) or None, default=None
-        How often each query counts, positive; None if each counts once.
     has_missing : bool, default=False
         Whether features may be NaN: missing.
     encoding : Encoding or None, default=None
         How the columns of the table that they come from became features.
-    document_weights : ndarray of shape (n_documents,) or None, default=None
-        How many copies of it each document counts as, besides the weight of its query; positive. None: all count once.
-    monotone : ndarray of shape (n_features,) or None, default=None
-        1 for a feature with which scores may only rise, -1 where they may only fall, 0 for no constraint; None if no
-        feature has one.
-    baseline : ndarray of shape (n_documents,) or None, default=None
-        Scores of a ranking that models are compared with, NaN where it has none.
-    positions : ndarray of shape (n_documents,) or None, default=None
-        Where each document was shown when it was judged by clicks; int64, not negative.
-    times : ndarray of shape (n_documents,) or None, default=None
-        When each document was shown or judged: finite float64.
+    columns : mapping of str to ndarray, default={}
+        What else is known of queries, documents and features, by the names of `columns.table.COLUMNS`; each is an
+        attribute too, None where there is none. clicks, (n_documents, 5), are metrics.presets.CLICK_COLUMNS. contents
+        are the cells of the columns of the encoding, as 64 bits. monotone is 1 for a feature with which scores may
+        only rise, -1 where they may only fall, else 0. A baseline is NaN where it has no score.
     dated : bool, default=False
         Whether the times are dates: microseconds since 1970 in UTC.
-    clicks : ndarray of shape (n_documents, 5) or None, default=None
-        What a click log tells of any ranking (metrics.presets.CLICK_COLUMNS); None without one.
-    contents : ndarray of shape (n_documents, n_columns) or None, default=None
-        What each column of the encoding held, in its order, as 64 bits; None where that is not known.
     features_checked : bool, default=False
         Whether the features are rows of features that were checked, so that their values are not looked at again.
 
@@ -97,18 +86,20 @@ class Queries:
     document_ids: Array | None = None
     feature_names: tuple[str, ...] | None = None
     rows: Ints | None = None
-    query_weights: Floats | None = None
     has_missing: bool = False
     encoding: Encoding | None = None
-    document_weights: Floats | None = None
-    monotone: Ints | None = None
-    baseline: Floats | None = None
-    positions: Ints | None = None
-    times: Floats | None = None
+    columns: Mapping[str, Array] = field(default_factory=dict)
     dated: bool = False
-    clicks: Floats | None = None
-    contents: Array | None = None
     features_checked: InitVar[bool] = False
+
+    query_weights = HeldColumn[Floats]()
+    document_weights = HeldColumn[Floats]()
+    positions = HeldColumn[Ints]()
+    times = HeldColumn[Floats]()
+    baseline = HeldColumn[Floats]()
+    clicks = HeldColumn[Floats]()
+    contents = HeldColumn[Array]()
+    monotone = HeldColumn[Ints]()
 
     def __post_init__(self, features_checked: bool) -> None:
         """Check what every solver relies on."""
@@ -129,6 +120,7 @@ class Queries:
         positions: ArrayLike | None = None,
         times: ArrayLike | None = None,
         monotone: Monotone | None = None,
+        **columns: ArrayLike | None,
     ) -> Queries:
         """Return the rows of X grouped by query.
 
@@ -159,6 +151,8 @@ class Queries:
         monotone : mapping or sequence of int, optional
             1 where scores may only rise with a feature, -1 where they may only fall: by name, glob or column number
             from 0, or one sign per feature.
+        **columns : array-like
+            Further columns of Queries, those of documents in the order of the rows.
 
         Returns
         -------
@@ -170,7 +164,7 @@ class Queries:
         DataError
             If shapes disagree, a feature is infinite, or a grade is not a finite number.
         ParameterError
-            If monotone names a feature that does not exist.
+            If monotone names a feature that does not exist, or Queries have no column of a name.
 
         Examples
         --------
@@ -192,7 +186,6 @@ class Queries:
             features, grades = features[grouping.rows], grades[grouping.rows]
             ids = None if ids is None else ids[grouping.rows]
         names = None if feature_names is None else tuple(str(name) for name in feature_names)
-        weights = None if query_weights is None else query_weights_of(query_weights, grouping.ids)
         queries = cls(
             features,
             grades,
@@ -201,12 +194,11 @@ class Queries:
             ids,
             names,
             grouping.rows,
-            weights,
             has_missing,
-            monotone=None if monotone is None else signs_of(monotone, features.shape[1], names),
             features_checked=finite,
         )
-        return queries.with_documents({"document_weights": document_weights, "positions": positions, "times": times})
+        columns |= {"document_weights": document_weights, "positions": positions, "times": times}
+        return queries.given(query_weights=query_weights, monotone=monotone, **columns)
 
     @classmethod
     def to_score(cls, X: Features | ArrayLike) -> Queries:
@@ -268,6 +260,11 @@ class Queries:
         return by_query if self.document_weights is None else by_query * self.document_weights
 
     @property
+    def copies(self) -> Floats:
+        """How many copies each document counts as, (n_documents,): its weight, or 1."""
+        return np.ones(self.n_documents) if self.document_weights is None else self.document_weights
+
+    @property
     def time_of_query(self) -> Floats:
         """When each query can be ranked, (n_queries,): at the latest time of its documents, when all of them exist."""
         assert self.times is not None
@@ -292,8 +289,8 @@ class Queries:
         if self.is_sparse:  # the width of the index type says nothing about the data
             parts = [part if part.dtype.kind == "f" else part.astype(np.int64) for part in parts]
             digest.update(f"{self.features.shape}".encode())
-        more = [self.query_weights, *(getattr(self, name) for name in COLUMNS if COLUMNS[name].is_digested)]
-        for part in (*parts, self.grades, self.starts, *(part for part in more if part is not None)):
+        names = [name for name in COLUMNS if name in self.columns and column_of(name).is_digested]
+        for part in (*parts, self.grades, self.starts, *(self.columns[name] for name in names)):
             digest.update(f"{part.dtype.str}{part.shape}".encode())
             digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()
@@ -309,18 +306,18 @@ class Queries:
 
     def part(self, queries: Ints | slice, documents: Ints | slice, starts: Ints, features: Features) -> Queries:
         """Return some of the queries, whose documents have the given starts and features, not looked at again."""
-        names = ("document_ids", *COLUMNS)
-        by_document = {name: values[documents] for name in names if (values := getattr(self, name)) is not None}
         return replace(
             self,
             features=features,
             grades=self.grades[documents],
             starts=starts,
             query_ids=self.query_ids[queries],
+            document_ids=None if self.document_ids is None else self.document_ids[documents],
             rows=None,
-            query_weights=None if self.query_weights is None else self.query_weights[queries],
+            columns={
+                name: column_of(name).selected(values, queries, documents) for name, values in self.columns.items()
+            },
             features_checked=True,
-            **by_document,
         )
 
     def documents_of(self, queries: Ints) -> Ints | slice:
@@ -341,25 +338,26 @@ class Queries:
 
         An array (n_documents,) has the weight of the query of each of the caller's rows, as scikit-learn divides it.
         """
-        weights = query_weights_of(query_weights, self.query_ids)
-        if weights.shape == (self.n_documents,) != (self.n_queries,):
-            rows = weights if self.rows is None else weights[self.rows]
-            weights = rows[self.starts[:-1]]
-            if (rows != np.repeat(weights, self.lengths)).any():
-                raise DataError("query_weights has one weight a row, and they differ within a query: give it one.")
-        return replace(self, query_weights=weights, features_checked=True)
+        return self.given(query_weights=query_weights)
 
-    def with_documents(self, columns: Mapping[str, ArrayLike | None]) -> Queries:
-        """Return the same queries with other `COLUMNS`, (n_documents,) in the caller's order; None leaves one."""
-        if all(values is None for values in columns.values()):
+    def given(self, labels: Mapping[str, str] | None = None, /, **columns: Any) -> Queries:
+        """Return the same queries with columns that a caller gives, of documents in the caller's order.
+
+        None leaves a column as it is. labels are what messages call columns, by default their names.
+        """
+        found = {name: values for name, values in columns.items() if values is not None}
+        if not found:
             return self
-        return replace(self, **columns_of(columns, self.n_documents, self.rows), features_checked=True)
+        dated = is_dates(found["times"]) if "times" in found else self.dated
+        taken = {
+            name: column_of(name).given(values, (labels or {}).get(name, name), self) for name, values in found.items()
+        }
+        return replace(self.replaced(**taken), dated=dated, features_checked=True)
 
-    def without_void_columns(self) -> Queries:
-        """Return the same queries without weights of documents that are all 1, or positions that are all the same."""
-        columns = ((name, getattr(self, name)) for name in COLUMNS)
-        void = [name for name, values in columns if values is not None and COLUMNS[name].is_void(values)]
-        return replace(self, **cast(ByDocument, dict.fromkeys(void)), features_checked=True) if void else self
+    def replaced(self, **columns: Array | None) -> Queries:
+        """Return the same queries with other columns, in the order of these queries; None removes one."""
+        kept = {name: values for name, values in {**self.columns, **columns}.items() if values is not None}
+        return replace(self, columns=kept, features_checked=True)
 
     def with_columns(self, columns: Ints | None) -> Queries:
         """Return the same queries described by some of their features, in the order of columns; by all for None."""
@@ -369,25 +367,30 @@ class Queries:
         if not self.is_sparse:
             features = np.ascontiguousarray(features)
         names = None if self.feature_names is None else tuple(self.feature_names[k] for k in columns)
-        signs = None if self.monotone is None else self.monotone[columns]
-        return replace(self, features=features, feature_names=names, monotone=signs, features_checked=True)
+        described = self._described(columns)
+        return replace(self, features=features, feature_names=names, columns=described, features_checked=True)
 
     def with_features(self, features: Features) -> Queries:
         """Return the same queries described by other features; names that do not fit are dropped.
 
         Constraints stay with the first features; further ones have none.
         """
-        width = features.shape[1]
-        names = self.feature_names if width == self.n_features else None
-        signs = self.monotone
-        if signs is not None and width != len(signs):
-            signs = np.concatenate([signs, np.zeros(max(width - len(signs), 0), dtype=np.int64)])[:width]
-        return replace(self, features=features, feature_names=names, monotone=signs)
+        columns = np.arange(features.shape[1])
+        names = self.feature_names if len(columns) == self.n_features else None
+        described = self._described(np.where(columns < self.n_features, columns, -1))
+        return replace(self, features=features, feature_names=names, columns=described)
+
+    def without_features(self) -> Queries:
+        """Return the same queries described by a single feature that is 0, which takes little memory."""
+        return self.with_features(np.zeros((self.n_documents, 1), dtype=np.float32))
+
+    def _described(self, columns: Ints) -> dict[str, Array]:
+        """Return the columns where documents have the features of these numbers, and none where one is -1."""
+        return {name: column_of(name).described(values, columns) for name, values in self.columns.items()}
 
     def constrained(self, monotone: Monotone) -> Queries:
         """Return the same queries with other monotone constraints, given as in from_arrays."""
-        signs = signs_of(monotone, self.n_features, self.feature_names)
-        return replace(self, monotone=signs, features_checked=True)
+        return self.given(monotone=monotone)
 
 
 def concatenate(parts: Sequence[Queries]) -> Queries:
@@ -408,7 +411,6 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     grades = np.concatenate([part.grades for part in parts])
     if sparse.issparse(features):
         features = sparse.csr_array(features)
-    weighted = any(part.query_weights is not None for part in parts)
     return Queries(
         features,
         grades,
@@ -416,10 +418,8 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
         query_ids,
         ids,
         parts[0].feature_names,
-        query_weights=np.concatenate([part.weight_of_query for part in parts]) if weighted else None,
         has_missing=any(part.has_missing for part in parts),
         encoding=parts[0].encoding,
-        monotone=next((part.monotone for part in parts if part.monotone is not None), None),
+        columns=joined_columns([(part, slice(None)) for part in parts]),
         dated=any(part.dated for part in parts),
-        **joined_columns([(part, slice(None)) for part in parts]),
     )

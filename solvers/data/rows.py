@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ranktune.solvers.core.arrays import Features, Floats, Indices, Ints, Matrix
-from ranktune.solvers.core.compiled import compiled, instruction
+from ranktune.solvers.core.compiled import compiled, inlined, instruction
 from ranktune.solvers.data.products import csr_parts, row_product
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class ListColumns(NamedTuple):
     filled: Ints
 
 
-@compiled
+@inlined
 def no_columns(rows: Rows, d: int) -> ListColumns:
     """Return what open_list fills."""
     low, high = np.empty(d, dtype=rows.dense.dtype), np.empty(d, dtype=rows.dense.dtype)
@@ -102,7 +102,7 @@ def open_list(rows: Rows, a: int, b: int, at: ListColumns) -> int:
     return m
 
 
-@compiled
+@inlined
 def close_list(rows: Rows, m: int, at: ListColumns) -> None:
     """Make at ready for the next list, after one of m columns."""
     if rows.is_sparse:
@@ -110,7 +110,7 @@ def close_list(rows: Rows, m: int, at: ListColumns) -> None:
             at.place[at.columns[r]] = -1
 
 
-@compiled
+@inlined
 def ranges(X: Matrix, low: Matrix, high: Matrix) -> None:
     """Overwrite low and high with the least and the greatest value of each column."""
     for j in range(X.shape[1]):
@@ -162,7 +162,7 @@ def add_list(rows: Rows, a: int, b: int, at: ListColumns, by_document: Floats, o
         i += 1
 
 
-@compiled
+@inlined
 def difference(rows: Rows, i: int, j: int, z: Floats, columns: Ints) -> int:
     """Overwrite z, and columns if sparse, with x_i - x_j; return the number of entries m. Cost: the stored values."""
     if not rows.is_sparse:
@@ -185,7 +185,7 @@ def difference(rows: Rows, i: int, j: int, z: Floats, columns: Ints) -> int:
     return m
 
 
-@compiled
+@inlined
 def product(rows: Rows, z: Floats, columns: Ints, m: int, w: Floats) -> float:
     """Return z'w; w is (d,)."""
     total = 0.0
@@ -196,7 +196,7 @@ def product(rows: Rows, z: Floats, columns: Ints, m: int, w: Floats) -> float:
     return row_product(z, 0, w)
 
 
-@compiled
+@inlined
 def stretched_square(rows: Rows, z: Floats, columns: Ints, m: int, stretch: Floats) -> float:
     """Return z'S z, S the diagonal matrix of stretch, (d,)."""
     total = 0.0
@@ -209,7 +209,7 @@ def stretched_square(rows: Rows, z: Floats, columns: Ints, m: int, stretch: Floa
     return total
 
 
-@compiled
+@inlined
 def add(rows: Rows, z: Floats, columns: Ints, m: int, factor: float, stretch: Floats, w: Floats) -> None:
     """Add factor S z to w, S the diagonal matrix of stretch, (d,)."""
     if rows.is_sparse:
@@ -250,7 +250,7 @@ def _emit(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Sequen
     return context.get_dummy_value()
 
 
-@compiled
+@inlined
 def row_score(rows: Rows, i: int, w: Floats) -> float:
     """Return x_i'w; the same bits as products.scores for dense rows."""
     total = 0.0
@@ -261,7 +261,7 @@ def row_score(rows: Rows, i: int, w: Floats) -> float:
     return row_product(rows.dense, i, w)
 
 
-@compiled
+@inlined
 def add_row(rows: Rows, i: int, factor: float, stretch: Floats, w: Floats) -> None:
     """Add factor S x_i to w, S the diagonal matrix of stretch, (d,)."""
     if rows.is_sparse:

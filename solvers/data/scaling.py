@@ -28,7 +28,7 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Features, Floats, Indices, Ints, Matrix, as_floats, as_ints
 from ranktune.solvers.core.checks import check_choice
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.data.products import csr_parts, transposed
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.rows import Rows, close_list, no_columns, open_list, rows_of
@@ -380,7 +380,7 @@ def _scale(rows: Rows, starts: Ints, d: int) -> None:
         close_list(rows, m, at)
 
 
-@compiled
+@inlined
 def factor_of(low: float, high: float, scaled: bool) -> float:
     """Return what a feature of one list is multiplied by; 0 if it is constant there, for then it orders nothing."""
     spread = np.float64(high) - np.float64(low)  # of float32 values it could overflow, and rounds otherwise

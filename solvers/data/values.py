@@ -1,54 +1,17 @@
-"""What callers give as features, grades and weights, as arrays of numbers."""
+"""What callers give as features, as arrays of numbers."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Array, Features, Floats, Indices, Ints, Matrix, stored_values
+from ranktune.solvers.core.arrays import Array, Features, Indices, Matrix, stored_values
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.documents import COLUMNS, ByDocument, Given
-from ranktune.solvers.data.columns.grammar import warn_of_rounding, without_largest
+from ranktune.solvers.data.columns.grammar import without_largest
+from ranktune.solvers.data.query_columns.column import numeric
 
-if TYPE_CHECKING:
-    from ranktune.solvers.data.queries import Queries
-
-Weights: TypeAlias = Sequence[float] | Array | Mapping[Any, float]
-
-KINDS = {"c": "complex numbers", "V": "records", "m": "durations", "M": "dates", "U": "text", "S": "bytes"}
-"""Kinds of arrays that hold no numbers."""
 _BLOCK = 1 << 20  # values that are looked at together
-
-
-def numeric(values: object, name: str) -> Array:
-    """Return values as an array of float32 (if they are) or float64, or say why that cannot be."""
-    try:
-        array = np.asarray(values)
-        if array.dtype == object and any(isinstance(value, str | bytes) for value in array.flat):
-            raise DataError(f"{name} is not numeric: it holds text. Encode text as numbers before.")
-        if array.dtype == object and hasattr(values, "to_numpy"):  # nullable types of pandas, whose NA is no number
-            array = values.to_numpy(dtype=np.float64, na_value=np.nan)
-        if array.dtype.kind not in KINDS:
-            if array.dtype in (np.float32, np.float64):
-                return array
-            doubles = array.astype(np.float64)
-            if array.dtype.kind in "iuO":
-                warn_of_rounding(array.ravel().__getitem__, doubles.ravel(), name)
-            return doubles
-    except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{name} is not numeric ({error}). Encode text as numbers before.") from None
-    if array.dtype.kind == "c":
-        raise DataError(f"Complex data not supported: {name} is {array.dtype}. Pass real numbers.")
-    what = KINDS[array.dtype.kind]
-    raise DataError(
-        f"{name} is not numeric: it is {array.dtype}, and must hold numbers, not {what}. Convert it before."
-    )
 
 
 def as_features(X: Features | ArrayLike) -> Features:
@@ -131,50 +94,3 @@ def blocks(values: Array) -> list[Array]:
     """Return the values, one after another, as arrays that are looked at together."""
     flat = values.reshape(-1)
     return [flat[first : first + _BLOCK] for first in range(0, len(flat), _BLOCK)]
-
-
-def query_weights_of(given: Weights, ids: Array) -> Floats:
-    """Return the weights of queries, (n_queries,), which are given in their order or by id."""
-    if not isinstance(given, Mapping):
-        return np.ascontiguousarray(numeric(given, "query_weights"), dtype=np.float64)
-    known = set(ids.tolist())
-    strange = [name for name in given if name not in known]
-    if strange:
-        raise DataError(f"query_weights names the query {strange[0]!r}, which the data do not hold.")
-    return np.array([given.get(name, 1.0) for name in ids.tolist()], dtype=np.float64)
-
-
-def columns_of(columns: Mapping[str, ArrayLike | None], n_documents: int, rows: Ints | None = None) -> Given:
-    """Return the columns that are given, in the order of rows. Raises DataError for values that one cannot have."""
-    checked: dict[str, object] = {}
-    for name, given in columns.items():
-        if given is not None:
-            is_date = name == "times" and np.asarray(given).dtype.kind == "M"
-            if name == "times":
-                checked["dated"] = is_date
-            values = _microseconds(np.asarray(given)) if is_date else numeric(given, name)
-            COLUMNS[name].check(values, name, n_documents)
-            values = np.ascontiguousarray(values, dtype=COLUMNS[name].dtype)
-            checked[name] = values if rows is None else values[rows]
-    return cast(Given, checked)
-
-
-def _microseconds(dates: Array) -> Floats:
-    """Return dates as microseconds since 1970, NaN where there is none."""
-    return np.where(np.isnat(dates), np.nan, dates.astype("datetime64[us]").astype(np.int64).astype(np.float64))
-
-
-def joined_columns(parts: Sequence[tuple[Queries, Ints | slice]]) -> ByDocument:
-    """Return the columns of rows of parts, one part after another, that some part has."""
-    joined: dict[str, Array] = {}
-    for name, known in COLUMNS.items():
-        had: list[Array | None] = [getattr(part, name) for part, _ in parts]
-        shapes = {column.shape[1:] for column in had if column is not None}
-        if len(shapes) != 1:  # of tables that do not fit together, contents differ
-            continue
-        absent = np.full(shapes.pop(), known.absent, known.dtype)
-        joined[name] = np.concatenate([
-            (np.broadcast_to(absent, (part.n_documents, *absent.shape)) if column is None else column)[rows]
-            for (part, rows), column in zip(parts, had, strict=True)
-        ])  # fmt: skip
-    return cast(ByDocument, joined)

@@ -19,8 +19,8 @@ from ranktune.solvers.boosting.limits import whole
 from ranktune.solvers.core.arrays import Features, Floats, dense
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.data.monotone import signs_of
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.query_columns.monotone import signs_of
 from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.distillation.staircases import staircase
 from ranktune.solvers.linear.pointwise import RidgeRanker
@@ -91,7 +91,7 @@ def distil(model: Model, queries: Queries, into: str = TREES, *, trees: int | No
     queries = replace(model.arranged(_sampled(queries)), rows=None)
     scores = model.predict(queries)
     signs = signs_of(model.monotone, model.n_features, model.feature_names)
-    queries = replace(queries, query_weights=None, document_weights=None, monotone=signs)
+    queries = replace(queries, columns={} if signs is None else {"monotone": signs})
     spread = float(np.sqrt(np.mean(without_level(scores, queries) ** 2)))
     if not spread > 0.0:
         raise DataError(

@@ -10,6 +10,7 @@ other models    sampled Shapley values: see sampled_contributions; not where the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -18,8 +19,7 @@ from ranktune.solvers.core.arrays import Floats, Ints, Matrix, dense
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.scaling import scaled_by_list
-from ranktune.solvers.explanation.sampled_contributions import sampled_contributions
+from ranktune.solvers.data.scaling import MIN_SPREAD, scaled_by_list
 from ranktune.solvers.explanation.tree_contributions import tree_contributions
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel
@@ -109,3 +109,133 @@ def check_alone(model: Model) -> None:
             "documents of its query, and cannot be divided among its features. What can be computed is the "
             "importance of features over all queries."
         )
+
+
+POINTS = 20
+"""Values of a feature at which its effect is computed, at most."""
+
+
+def grid_of(queries: Queries, column: int, points: int = POINTS) -> Floats:
+    """Return quantiles of a feature, ascending and distinct; none where all of its values are missing."""
+    values = dense_columns(queries, np.array([column])).ravel()
+    known = values[~np.isnan(values)]
+    if len(known) == 0:
+        return np.zeros(0)
+    return np.unique(np.quantile(known, np.linspace(0.0, 1.0, points), method="nearest")).astype(np.float64)
+
+
+def partial_effects(model: Model, queries: Queries, column: int, grid: Floats) -> Floats:
+    """Return the effect of each value of a feature, (len(grid),); queries have the model's features.
+
+    Features that a model scales in each query keep their scale. Raises ParameterError where a document's score depends
+    on the others of its query in an unknown way.
+    """
+    if isinstance(model, BlendModel):
+        parts = [partial_effects(part, queries, column, grid) for part in model.parts]
+        added: Floats = np.sum(parts, axis=0)
+        return added
+    if column not in model.used_features:
+        return np.zeros(len(grid))
+    weights = 1.0 / (queries.n_queries * queries.lengths[queries.query_of_document])  # of documents
+    if isinstance(model, LinearModel):
+        return _linear_effects(model, queries, column, grid, weights)
+    if isinstance(model, TreeModel):
+        trees, X = used_columns(model, queries)
+        scores, place = trees.scores, int(np.searchsorted(model.used_features, column))
+    else:
+        check_alone(model)
+        scores, X, place = model.predict, dense(queries.features), column
+    changed = np.array(X)
+    before = float(weights @ scores(X))
+    effects = np.empty(len(grid))
+    for k, value in enumerate(grid):
+        changed[:, place] = value
+        effects[k] = weights @ scores(changed) - before
+    return effects
+
+
+def _linear_effects(model: LinearModel, queries: Queries, column: int, grid: Floats, weights: Floats) -> Floats:
+    terms = linear_terms(model, queries)[:, np.searchsorted(model.used_features, column)]
+    scale = float(weights @ _scales(queries, column)) if model.list_scaling else 1.0
+    effects: Floats = model.weights[column] * scale * grid - weights @ terms
+    return effects
+
+
+def _scales(queries: Queries, column: int) -> Floats:
+    """Return what a model that scales features in each query multiplies this one by, (n_documents,)."""
+    values = dense_columns(queries, np.array([column])).ravel().astype(np.float64)
+    low = np.fmin.reduceat(values, queries.starts[:-1])
+    spread = np.fmax.reduceat(values, queries.starts[:-1]) - low
+    known = spread >= MIN_SPREAD  # false where all values are missing too
+    return (known / np.where(known, spread, 1.0))[queries.query_of_document]
+
+
+DOCUMENTS = 10
+"""Documents of a query whose contributions by trees are computed, at most."""
+SECONDS = 2.5e-7
+"""Time of the contributions of one tree to the difference of two documents, and of one value by a linear model."""
+
+
+def contribution_spread(
+    model: LinearModel | TreeModel, queries: Queries, generator: np.random.Generator, seconds: float
+) -> Floats:
+    """Return the deviation of each feature's contributions from their mean in a query, (n_features,).
+
+    It is the root of the mean square over documents, then over queries. The queries are drawn, as many as take about
+    the given time; NaN if that is not enough for a single one.
+    """
+    linear = isinstance(model, LinearModel)
+    documents = queries.n_documents / queries.n_queries
+    trees = model.trees.n_trees if isinstance(model, TreeModel) else 1
+    cost = documents * model.nonzeros if linear else min(documents, DOCUMENTS) ** 2 * trees
+    count = min(int(seconds / (SECONDS * max(cost, 1.0))), queries.n_queries)
+    squares = np.zeros(model.n_features)
+    for q in generator.choice(queries.n_queries, count, replace=False):
+        query = queries.select([int(q)])
+        rows = _drawn(query, generator)
+        if isinstance(model, LinearModel):
+            squares[model.used_features] += _variance(linear_terms(model, query))
+        else:
+            squares += (contributions(model, query, rows, rows) ** 2).mean(axis=0)
+    spread: Floats = np.sqrt(squares / count) if count else np.full(model.n_features, np.nan)
+    return spread
+
+
+def _variance(terms: Floats) -> Floats:
+    """Return the variance of each column, infinite where squares overflow."""
+    with np.errstate(over="ignore"):
+        variances: Floats = terms.var(axis=0)
+    return variances
+
+
+def _drawn(query: Queries, generator: np.random.Generator) -> Ints:
+    if query.n_documents <= DOCUMENTS:
+        return np.arange(query.n_documents)
+    return generator.choice(query.n_documents, DOCUMENTS, replace=False)
+
+
+ORDERS = 64
+"""Orders of the features for each document at least, reverses included."""
+
+
+def sampled_contributions(
+    score: Callable[[Matrix], Floats], X: Matrix, documents: Ints, background: Ints, generator: np.random.Generator
+) -> Floats:
+    """Return each column's contribution to the score of the rows in documents, as tree_contributions does.
+
+    score maps rows to their scores, each by itself. Cost: ORDERS times the columns in which two rows differ.
+    """
+    total = np.zeros((len(documents), X.shape[1]))
+    orders = max(1, ORDERS // (2 * len(background)))
+    for k, document in enumerate(documents):
+        for other in background:
+            a, b = X[document], X[other]
+            differing = np.flatnonzero((a != b) & ~(np.isnan(a) & np.isnan(b)))
+            for _ in range(orders if len(differing) else 0):
+                order = generator.permutation(differing)
+                for way in (order, order[::-1]):
+                    rows = np.repeat(b[None, :], len(way) + 1, axis=0)
+                    for place, j in enumerate(way):
+                        rows[place + 1 :, j] = a[j]
+                    total[k, way] += np.diff(score(rows)) / (2 * orders)
+    return total / len(background)

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, listed, nearest
-from ranktune.solvers.export.definitions.meanings import is_match
+from ranktune.solvers.export.definitions import is_match
 from ranktune.solvers.export.source import Source
 
 ZERO, NAN, RIGHT = "zero", "nan", "right"

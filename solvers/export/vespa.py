@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Mapping, Set
 
-from ranktune.solvers.export.definitions.meanings import (
+from ranktune.solvers.export.definitions import (
     AGE,
     FIELD,
     FILL_IN,

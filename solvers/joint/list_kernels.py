@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.data.rows import Rows, close_list, no_columns, open_list
 from ranktune.solvers.data.scaling import factor_of
 from ranktune.solvers.joint.list_slopes import Losses, slopes
@@ -74,7 +74,7 @@ def catch_up(rules: Rules, state: State, j: int, scratch: Floats) -> None:
         w[c] = shrunk(w[c] * decay[c], eta[c] * rules.l1[c] * gone[c])
 
 
-@compiled
+@inlined
 def step(rules: Rules, state: State, j: int, slope: Matrix, factor: Floats) -> None:
     """Move the weights of feature j, which are up to date but for this list, by their gradient, slope factor, (m,)."""
     w, squares = state.vector[j], state.squares[j]

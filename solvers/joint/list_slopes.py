@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.data.grades import copies_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.pair_kernels import PairRule, best, list_loss
@@ -123,7 +123,7 @@ def hinges_of(losses: Losses, a: int, b: int, T: Matrix) -> Hinges:
     return hinges
 
 
-@compiled
+@inlined
 def width_of(m: int, logistic: bool) -> int:
     """Return the width of a buffer for m columns: whole vectors, where more columns cost less than a rest.
 
@@ -192,7 +192,7 @@ def all_pairs(losses: Losses, S: Matrix, codes: Codes, k: int, a: int, b: int, s
             slope[order[p], a + c] = D[p, c] * scale
 
 
-@compiled
+@inlined
 def exponentials(T: Matrix, tops: Ints, apart: Matrix) -> None:
     """Overwrite scores with exp(score - last of the first K of the column), (m, K) tops; those far apart are clipped.
 

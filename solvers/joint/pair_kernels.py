@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Matrix
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.data.rows import ListColumns, Rows, close_list, no_columns, open_list
 from ranktune.solvers.joint.products import dense_room, longest_list, scores, transposed
 
@@ -84,7 +84,7 @@ def learn_pairs(
                     row[c] += change_of_row[c]
 
 
-@compiled
+@inlined
 def extra_of(square: float, extra: float, weight: float) -> float:
     """Return the extra with which one step is as long as so many steps on a pair in a row.
 

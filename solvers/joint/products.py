@@ -12,11 +12,11 @@ from __future__ import annotations
 import numpy as np
 
 from ranktune.solvers.core.arrays import Ints, Matrix
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.data.rows import ListColumns, Rows
 
 
-@compiled
+@inlined
 def dense_room(rows: Rows, longest: int, like: Matrix) -> Matrix:
     """Return room for the dense rows of a list, of the type of like; without columns where rows are sparse."""
     return np.empty((longest, rows.dense.shape[1]), dtype=like.dtype)
@@ -72,7 +72,7 @@ def scores(rows: Rows, first: int, last: int, at: ListColumns, W: Matrix, room: 
                 row[c] += x * w[c]
 
 
-@compiled
+@inlined
 def longest_list(starts: Ints) -> int:
     """Return the most documents of a list."""
     longest = 0

@@ -29,7 +29,7 @@ from ranktune.solvers.linear.composition import ComposedRanker, Composition
 from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.penalties import L2
 from ranktune.solvers.losses.pointwise import CENTRES, GAINS, InsensitiveLoss, SquaredInsensitiveLoss
-from ranktune.solvers.metrics.gains import can_double, deciding
+from ranktune.solvers.metrics.judgements import can_double, deciding
 from ranktune.solvers.optimizers.base import Parts
 
 ROUNDING = 0.01

@@ -123,7 +123,7 @@ class DominationLoss(Composable):
         codes, n_grades = number_grades(grades, starts)
         first_level, level, order, bounds = kernels.number_levels(starts, codes, n_grades)
         margins = self._margins(grades[order[bounds[:-1]]])
-        copies = np.ones(queries.n_documents) if queries.document_weights is None else queries.document_weights
+        copies = queries.copies
         weights = self._weights(queries, codes, n_grades, copies)
         return Lists(starts, first_level, level, order, bounds, margins, weights, as_floats(copies))
 

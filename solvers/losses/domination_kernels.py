@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 
 ROWS = 8
 """Rows that are collected before their products are added: one pass over the matrix for all of them."""
@@ -147,7 +147,7 @@ def evaluate_query(q: int, lists: Lists, scores: Floats, state: State) -> float:
     return float(weight * total)
 
 
-@compiled
+@inlined
 def _level_masses(
     lists: Lists, scores: Floats, a: int, b: int, first: int, last: int, out: Floats
 ) -> tuple[Floats, Floats]:

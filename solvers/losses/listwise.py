@@ -18,7 +18,7 @@ from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.grades import copies_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.base import NO_GRADES, Composable, Evaluate
-from ranktune.solvers.metrics.gains import GAINS
+from ranktune.solvers.metrics.presets import GAINS
 
 MAX_EXPONENT = 900.0
 """2 to a larger power, divided by a small temperature, would overflow."""

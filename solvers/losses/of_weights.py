@@ -18,7 +18,7 @@ from ranktune.solvers.data import products
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.base import DivisibleLoss, Loss, prepared
 from ranktune.solvers.losses.pointwise import PointwiseLoss, best_intercept
-from ranktune.solvers.metrics.gains import deciding
+from ranktune.solvers.metrics.judgements import deciding
 
 T = TypeVar("T")
 

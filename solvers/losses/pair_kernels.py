@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.data.grades import sort_with_order
 from ranktune.solvers.losses.smoothed import kernels as noisy
 from ranktune.solvers.losses.smoothed.phi import HINGE, LOGISTIC, SQUARED_HINGE, phi_and_slope
@@ -70,8 +70,7 @@ def mean_losses(rule: PairRule, lists: Lists, weights: Floats, scores: Floats, s
     for q in range(len(lists.starts) - 1):
         a, b = lists.starts[q], lists.starts[q + 1]
         if lists.n_grades[q] < 2:
-            for i in range(a, b):
-                slope[i] = 0.0
+            slope[a:b] = 0.0
             continue
         codes, gain, x, by_score = lists.codes[a:b], lists.gain[a:b], lists.copies[a:b], slope[a:b]
         loss = list_loss(rule, rule.noise, scores[a:b], codes, lists.n_grades[q], gain, x, lists.keys[q], by_score)
@@ -111,7 +110,7 @@ def list_loss(
     elif len(rule.values) > 0:
         loss, weight = swap_pairs(rule.phi, rule.margin, rule.values, s, codes, u, x, slope)
     elif rule.phi == LOGISTIC:
-        loss, weight = all_pairs(rule.phi, rule.margin, s, codes, x, slope)
+        loss, weight = logistic_pairs(s, codes, x, slope)
     else:
         loss, weight = hinge_pairs(rule.phi, rule.margin, s, codes, k, x, slope)
     if weight <= 0.0:
@@ -194,7 +193,7 @@ def swap_pairs(
     return loss, weights
 
 
-@compiled
+@inlined
 def spread(s: Floats) -> float:
     """Return the highest score less the lowest."""
     low = high = s[0]
@@ -229,10 +228,7 @@ def logistic_swaps(v: Floats, s: Floats, codes: Codes, k: int, u: Floats, slope:
             logs[codes[i]] += s[i] - high
     for c in range(k):
         ends[c + 1] += ends[c]
-    at = np.empty(k, dtype=np.int64)
-    for c in range(k):
-        at[c] = ends[c]
-    document, e = np.empty(n - K, dtype=np.int64), np.empty(n - K)
+    at, document, e = ends.copy(), np.empty(n - K, dtype=np.int64), np.empty(n - K)
     for i in range(n):
         if behind[i]:
             document[at[codes[i]]] = i
@@ -280,7 +276,7 @@ def logistic_swaps(v: Floats, s: Floats, codes: Codes, k: int, u: Floats, slope:
     return max(loss, 0.0), weights
 
 
-@compiled
+@inlined
 def totals(shares: Floats, sums: Floats, first: int, last: int) -> tuple[float, float]:
     """Return the sum of shares[first:last] and that of the logarithms of sums[first:last], each from 1e-109 to 2."""
     share0 = share1 = log = 0.0
@@ -299,15 +295,15 @@ def totals(shares: Floats, sums: Floats, first: int, last: int) -> tuple[float, 
     return share0 + share1, log + np.log(product0) + np.log(product1)
 
 
-@compiled
-def all_pairs(phi: int, margin: float, s: Floats, codes: Codes, x: Floats, slope: Floats) -> tuple[float, float]:
+@inlined
+def logistic_pairs(s: Floats, codes: Codes, x: Floats, slope: Floats) -> tuple[float, float]:
     """Sum over all pairs, one by one."""
     slope[:] = 0.0
     loss, count = 0.0, 0.0
     for i in range(len(s)):
         for j in range(len(s)):
             if codes[j] < codes[i]:
-                value, change = phi_and_slope(phi, margin, s[i] - s[j])
+                value, change = phi_and_slope(LOGISTIC, 0.0, s[i] - s[j])
                 weight = x[i] * x[j] if len(x) > 0 else 1.0
                 loss += weight * value
                 slope[i] += weight * change
@@ -323,57 +319,49 @@ def hinge_pairs(
     """Sum over all pairs by sorting: the active partners of a document are an interval of the scores, cut by grade.
 
     Two sweeps over the sorted scores keep, in a Fenwick tree by grade, how many documents are near enough and their
-    sum of scores. Both test s_better - s_worse < margin by the same subtraction, so they agree on every pair.
+    sum of scores, which have the other sign in the second sweep. Both test s_better - s_worse < margin by the same
+    subtraction, so they agree on every pair.
     """
     n = len(s)
-    order, bucket, ends = (
-        np.empty(n, dtype=np.uint32),
-        np.empty(n, dtype=np.uint32),
-        np.empty(2 * n + 1, dtype=np.uint32),
-    )
-    sort_with_order(s, order, np.empty(n), bucket, ends)
+    order, bucket = np.empty(n, dtype=np.uint32), np.empty(n, dtype=np.uint32)
+    room = np.empty(n)
+    sort_with_order(s, order, room, bucket, np.empty(2 * n + 1, dtype=np.uint32))
+    if len(x) == 0:
+        room[:] = 1.0
+        x = room
     centre = s[order[n // 2]]  # small numbers keep sums accurate
-    counts, sums = np.zeros(k + 1), np.zeros(k + 1)
-    loss, end = 0.0, 0
-    for r in range(n):  # i as the worse document, from below
-        i = order[r]
-        while end < n and s[order[end]] - s[i] < margin:
-            _add(counts, sums, k - codes[order[end]], often(x, order[end]), s[order[end]] - centre)
-            end += 1
-        count, total = _below(counts, sums, np.int64(k - 1 - codes[i]))
-        short = (margin + (s[i] - centre)) * count - total
-        loss += often(x, i) * short
-        slope[i] = often(x, i) * (count if phi == HINGE else 2.0 * short)
-    counts[:] = 0.0
-    sums[:] = 0.0
-    end = n - 1
-    for r in range(n - 1, -1, -1):  # i as the better document, from above
-        i = order[r]
-        while end >= 0 and s[i] - s[order[end]] < margin:
-            _add(counts, sums, codes[order[end]] + 1, often(x, order[end]), s[order[end]] - centre)
-            end -= 1
-        count, total = _below(counts, sums, np.int64(codes[i]))
-        short = (margin - (s[i] - centre)) * count + total
-        slope[i] -= often(x, i) * (count if phi == HINGE else 2.0 * short)
+    counts, sums, loss = np.empty(k + 1), np.empty(k + 1), 0.0
+    slope[:] = 0.0
+    for sign in (1.0, -1.0):  # i as the worse document, from below; then as the better document, from above
+        counts[:] = 0.0
+        sums[:] = 0.0
+        end = 0
+        for i in order:
+            while end < n and sign * (s[order[end]] - s[i]) < margin:
+                j = order[end]
+                above = k - codes[j] if sign > 0.0 else codes[j] + 1
+                _add(counts, sums, above, x[j], sign * (s[j] - centre))
+                end += 1
+            count, total = _below(counts, sums, np.int64(k - 1 - codes[i] if sign > 0.0 else codes[i]))
+            short = (margin + sign * (s[i] - centre)) * count - total
+            slope[i] += sign * x[i] * (count if phi == HINGE else 2.0 * short)
+            if sign > 0.0:
+                loss += x[i] * short
+        for r in range(n // 2):
+            order[r], order[n - 1 - r] = order[n - 1 - r], order[r]
     if phi == SQUARED_HINGE:  # sum of short^2 = sum of short (margin - s_better + s_worse)
         loss *= margin
-        for i in range(n):
-            loss += 0.5 * slope[i] * (s[i] - centre)
+        for document in range(n):
+            loss += 0.5 * slope[document] * (s[document] - centre)
         loss = max(loss, 0.0)
     return loss, _count_pairs(codes, k, x)
 
 
-@compiled
-def often(x: Floats, i: int) -> float:
-    """Return how often document i counts."""
-    return float(x[i]) if len(x) > 0 else 1.0
-
-
-@compiled
+@inlined
 def _count_pairs(codes: Codes, k: int, x: Floats) -> float:
     counts = np.zeros(k)
     for i in range(len(codes)):
-        counts[codes[i]] += often(x, i)
+        counts[codes[i]] += x[i]
     pairs, below = 0.0, 0.0
     for c in range(k):
         pairs += below * counts[c]
@@ -381,7 +369,7 @@ def _count_pairs(codes: Codes, k: int, x: Floats) -> float:
     return pairs
 
 
-@compiled
+@inlined
 def _add(counts: Floats, sums: Floats, at: int, count: float, value: float) -> None:
     while at < len(counts):
         counts[at] += count
@@ -389,7 +377,7 @@ def _add(counts: Floats, sums: Floats, at: int, count: float, value: float) -> N
         at += at & -at
 
 
-@compiled
+@inlined
 def _below(counts: Floats, sums: Floats, at: np.int64) -> tuple[float, float]:
     """Return the count and the sum of what was added at places 1 .. at."""
     count, total = 0.0, 0.0

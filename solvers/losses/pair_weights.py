@@ -20,8 +20,8 @@ from ranktune.solvers.core.checks import check_choice, check_count
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, part
 from ranktune.solvers.losses.smoothed import kernels
-from ranktune.solvers.metrics.gains import AUTO, GAINS, discounts, gains, relative_gains
-from ranktune.solvers.metrics.judgements import Judgements
+from ranktune.solvers.metrics.judgements import Judgements, discounts, gains, relative_gains
+from ranktune.solvers.metrics.presets import AUTO, GAINS
 
 RELEVANT = 1.0
 """The lowest grade that recall counts as relevant, where a grade is that high."""

@@ -19,11 +19,11 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, as_floats
 from ranktune.solvers.core.checks import check_choice, check_not_negative
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import without_level, without_share
 from ranktune.solvers.losses.base import NO_GRADES, Composable, Evaluate
-from ranktune.solvers.metrics.gains import deciding
+from ranktune.solvers.metrics.judgements import deciding
 
 CENTRES = ("query", "none")
 GAINS = ("linear", "exponential")
@@ -231,7 +231,7 @@ def best_intercept(derivatives: Callable[[float], tuple[float, float]], start: f
     return at
 
 
-@compiled
+@inlined
 def _terms(kind: int, epsilon: float, rounding: float, z: float, t: float) -> tuple[float, float, float]:
     """Return l and its first and second derivative by z."""
     if kind == LOGISTIC:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranktune.solvers.core.arrays import Codes, Floats, Ints
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 
 WHOLE = np.iinfo(np.int64).max
 """As k: every rank counts."""
@@ -36,7 +36,7 @@ def rank(scores: Floats, tiebreak: Floats, starts: Ints, k: int) -> Ints:
     return order
 
 
-@compiled
+@inlined
 def _before(i: int, j: int, scores: Floats, tiebreak: Floats) -> bool:
     """Return whether document i goes before j whatever their given order."""
     if scores[i] != scores[j]:
@@ -269,7 +269,7 @@ def expected_reciprocal_ranks(
     return values
 
 
-@compiled
+@inlined
 def _pass(stop: float, n: int, passed: Floats) -> None:
     """Update passed[j], the mean probability of passing j of n documents, for one document more.
 
@@ -340,7 +340,7 @@ def pair_counts(scores: Floats, order: Ints, codes: Codes, n_grades: Codes, star
     return counts
 
 
-@compiled
+@inlined
 def _prefix(tree: Floats, node: np.int64) -> float:
     """Return how many documents in the tree have a grade numbered below node."""
     total = 0.0

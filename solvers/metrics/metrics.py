@@ -37,10 +37,10 @@ from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarn
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics import formulas
 from ranktune.solvers.metrics.custom import metric_at
-from ranktune.solvers.metrics.gains import AUTO, can_double, discounts, gains
-from ranktune.solvers.metrics.judgements import Judgements
+from ranktune.solvers.metrics.judgements import Judgements, can_double, discounts, gains
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.metrics.presets import (
+    AUTO,
     CUSTOM,
     KNOWN,
     PRESETS,

@@ -34,11 +34,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.table import Table
-from ranktune.solvers.metrics.gains import AUTO, DISCOUNTS, GAINS, HIGHEST_GRADE
 
 if TYPE_CHECKING:
     from ranktune.solvers.metrics.custom import CustomMetric
 
+GAINS = ("exp2", "linear")
+AUTO = "auto"
+"""The gain that the grades decide: exp2 for whole numbers from 0 to 30, else linear."""
+DISCOUNTS = ("log2", "letor")
+HIGHEST_GRADE = 30
+"""Under exp2: the gain doubles with every grade, and 2^31 is where the common tools stop as well."""
 ALIASES = {"p": "precision", "prec": "precision", "r": "recall", "rr": "mrr", "ap": "map"}
 TREC_EVAL = {
     "p": "precision",

@@ -26,8 +26,8 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.blocks import scores_by_block
 from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.missing import refuse_missing
-from ranktune.solvers.data.monotone import name_of, named_signs, signs_of
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.query_columns.monotone import name_of, named_signs, signs_of
 from ranktune.solvers.data.values import as_features
 from ranktune.solvers.models import files
 from ranktune.solvers.models.columns import Origin as Origin
@@ -288,10 +288,7 @@ class Model(ABC):
         if names is None or self.feature_names is None or names == self.feature_names:
             check_width(queries.n_features, self.n_features)
             return queries
-        features = queries.features[:, positions(names, self.feature_names)]
-        if not queries.is_sparse:
-            features = np.ascontiguousarray(features)
-        return replace(queries, features=features, feature_names=self.feature_names, monotone=None)
+        return queries.with_columns(np.array(positions(names, self.feature_names)))
 
 
 KINDS: Mapping[str, tuple[str, str]] = {

@@ -19,29 +19,25 @@ crash leaves the old or the new model.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import math
 import os
 import re
 import stat
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import ModelFormatError
-from ranktune.solvers.core.files import atomic_write
+from ranktune.solvers.core.files.archives import read_archive, write_archive
+from ranktune.solvers.core.files.atomic import atomic_write
 
 Content: TypeAlias = Mapping[str, object]
 """A manifest as it was read: nothing in it is trusted."""
 
-N = TypeVar("N", np.int64, np.float64)
 T = TypeVar("T")
 
 FORMAT = "ranktune-model"
@@ -120,14 +116,9 @@ def read_manifest(path: Path) -> dict[str, object]:
     try:
         if _is_too_large(raw):
             raise ValueError("it has more lists than any model")
-        content = json.loads(
-            raw.decode("utf-8"),
-            object_pairs_hook=_without_repeats,
-            parse_constant=_refuse_constant,
-            parse_float=_finite,
-        )
+        content = json.loads(raw.decode("utf-8"), object_pairs_hook=_without_repeats)
         claimed = content.pop("sha256", None) if isinstance(content, dict) else None
-        digest = _digest(content)
+        digest = _digest(content)  # which a number that is not finite has none of
     except RecursionError:
         raise ModelFormatError(f"{path} is nested too deeply to be a model. {AGAIN}") from None
     except ValueError as error:
@@ -208,10 +199,7 @@ def read_names(path: Path, entry: object, n: int) -> tuple[str, ...]:
     Raises ModelFormatError where they are missing, damaged or not n.
     """
     if isinstance(entry, dict):
-        size = entry.get("bytes")
-        if type(size) is not int or not 0 <= size <= MAX_NAME_BYTES:
-            raise ModelFormatError(f"{path} claims names of {str(size)[:40]} bytes: at most {MAX_NAME_BYTES}. {AGAIN}")
-        raw = _read_beside(path, entry, size)
+        raw = read_blob(path, entry, "names", MAX_NAME_BYTES)
         lines = raw.count(b"\n") + 1
         if lines != n:  # before any string is made
             raise ModelFormatError(f"{path} names {lines} of {n} features. {AGAIN}")
@@ -226,14 +214,14 @@ def read_names(path: Path, entry: object, n: int) -> tuple[str, ...]:
     return tuple(entry)
 
 
-def read_blob(path: Path, entry: object) -> bytes:
-    """Return what other code wrote, to which entry of the manifest at path points.
+def read_blob(path: Path, entry: object, what: str = "a file", most: int = MAX_BLOB_BYTES) -> bytes:
+    """Return what other code wrote, or names, to which entry of the manifest at path points.
 
     Raises ModelFormatError where it is missing, damaged or of another length.
     """
     size = entry.get("bytes") if isinstance(entry, dict) else None
-    if not isinstance(entry, dict) or type(size) is not int or not 0 <= size <= MAX_BLOB_BYTES:
-        raise ModelFormatError(f"{path} claims a file of {str(size)[:40]} bytes: at most {MAX_BLOB_BYTES}. {AGAIN}")
+    if not isinstance(entry, dict) or type(size) is not int or not 0 <= size <= most:
+        raise ModelFormatError(f"{path} claims {what} of {str(size)[:40]} bytes: at most {most}. {AGAIN}")
     raw = _read_beside(path, entry, size)
     if len(raw) != size:
         raise ModelFormatError(f"{path} claims a file of {size} bytes beside it that has {len(raw)}. {AGAIN}")
@@ -254,9 +242,7 @@ def _encode(path: Path, key: str, values: Floats, files: dict[str, bytes]) -> di
     entries = len(parts["value"])
     if entries <= INLINE:
         return {name: part.tolist() for name, part in parts.items()}
-    archive = io.BytesIO()
-    np.savez(archive, **parts)  # type: ignore[arg-type]
-    pointer = _point(path, key, ".npz", archive.getvalue(), files)
+    pointer = _point(path, key, ".npz", write_archive(parts), files)
     return {**pointer, "shape": [entries], "dtype": "<f8", "sparse": sparse}
 
 
@@ -297,12 +283,12 @@ def _read_file(path: Path, entry: dict[str, object], n: int) -> tuple[Ints | Non
             f"{path} claims weights of type {str(entry.get('dtype'))[:40]!r}: it must be '<f8'. {AGAIN}"
         )
     raw = _read_beside(path, entry, 8 * shape[0] * (2 if sparse else 1) + 4096)
-    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-        wanted = ["index.npy", "value.npy"] if sparse else ["value.npy"]
-        if sorted(archive.namelist()) != wanted:
-            raise ValueError(f"the zip holds {str(archive.namelist())[:80]} instead of {wanted}")
-        index = _read_member(archive, "index.npy", np.int64, shape[0]) if sparse else None
-        return index, _read_member(archive, "value.npy", np.float64, shape[0])
+    arrays = read_archive(raw, len(raw))  # so that none of it is compressed
+    held = {name: (array.dtype.str, list(array.shape)) for name, array in arrays.items()}
+    wanted = {"value": ("<f8", shape)} | ({"index": ("<i8", shape)} if sparse else {})
+    if held != wanted:
+        raise ValueError(f"it holds {str(held)[:80]} instead of {wanted}")
+    return arrays["index"].astype(np.int64) if sparse else None, arrays["value"].astype(np.float64)
 
 
 def _read_beside(path: Path, entry: dict[str, object], max_bytes: int) -> bytes:
@@ -319,24 +305,6 @@ def _read_beside(path: Path, entry: dict[str, object], max_bytes: int) -> bytes:
             f"{beside} is not the file that {path.name} was saved with: damaged or mixed up. {AGAIN}"
         )
     return raw
-
-
-def _read_member(archive: zipfile.ZipFile, name: str, kind: type[N], entries: int) -> NDArray[N]:
-    """Return an array of exactly that type and length; its header is checked before its data are read."""
-    dtype = np.dtype(kind).newbyteorder("<")
-    member = archive.getinfo(name)
-    if member.compress_type != zipfile.ZIP_STORED or member.file_size > 8 * entries + 1024:
-        raise ValueError(f"{name} is compressed, or larger than its {entries} entries")
-    with archive.open(member) as stream:
-        if np.lib.format.read_magic(stream) != (1, 0):
-            raise ValueError(f"{name} is not an array file of version 1.0")
-        shape, fortran, stored = np.lib.format.read_array_header_1_0(stream)
-        if shape != (entries,) or fortran or stored.str != dtype.str:
-            raise ValueError(f"{name} claims to be {stored} of shape {shape} instead of {dtype.str} of {entries}")
-        data = stream.read()
-    if len(data) != 8 * entries:
-        raise ValueError(f"{name} has {len(data)} bytes for {entries} entries of 8")
-    return np.frombuffer(data, dtype=dtype).astype(kind)
 
 
 def _read_capped(path: Path, max_bytes: int) -> bytes:
@@ -379,13 +347,6 @@ def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return content
 
 
-def _finite(digits: str) -> float:
-    value = float(digits)
-    if not math.isfinite(value):
-        raise ValueError(f"{digits[:20]} is outside the range of numbers")
-    return value
-
-
 def _is_too_large(manifest: bytes) -> bool:
     return len(manifest) > MAX_MANIFEST_BYTES or manifest.count(b"[") + manifest.count(b"{") > MAX_BRACKETS
 
@@ -393,7 +354,3 @@ def _is_too_large(manifest: bytes) -> bool:
 def _remove(folder: Path, names: Iterable[str]) -> None:
     for name in names:
         (folder / name).unlink(missing_ok=True)
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"it holds {name}, which is not JSON")

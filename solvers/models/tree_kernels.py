@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ints, Matrix
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 
 BLOCK_ROWS = 256
 """Rows that pass all trees together: their codes, and the leaves of one tree, stay in cache."""
@@ -135,7 +135,7 @@ def _compare_fifteen(
         position[i] = np.uint32(size * count)
 
 
-@compiled
+@inlined
 def _four(thresholds: Matrix, at: np.uint64, step: np.uint64) -> tuple[float, float, float, float]:
     """Return four thresholds from at on, step apart."""
     return thresholds[at], thresholds[at + step], thresholds[at + step + step], thresholds[at + step + step + step]

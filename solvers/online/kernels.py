@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.data.rows import Rows, add, difference, fetch_row, product, stretched_square
 from ranktune.solvers.online.weighted_draws import draw_by_weight
 
@@ -214,7 +214,7 @@ def learn(rows: Rows, better: Ints, worse: Ints, weights: Floats, rule: Rule, st
         add(rows, z, columns, m, step, state.stretch, state.weights)
 
 
-@compiled
+@inlined
 def enter(state: State) -> None:
     """Replace the hypothesis of the shortest run in the committee by the current one if its run is longer."""
     shortest = state.runs.argmin()

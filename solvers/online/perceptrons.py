@@ -10,7 +10,7 @@ import numpy as np
 
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ints, as_floats, as_ints
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.grades import shared_levels
@@ -184,7 +184,7 @@ class Prank(OnlineRanker):
         rows, visited = rows_of(queries.features), visits(queries, self.pair_order)
         starts = as_ints(queries.starts)
         state = self._stretch, self._weights, self.thresholds_, self._counters
-        copies = np.ones(queries.n_documents) if queries.document_weights is None else queries.document_weights
+        copies = queries.copies
         work = np.asarray(queries.lengths * float(4 * queries.n_features + len(self.grades_)), dtype=np.float64)
         for part in blocks_of_work(order, work):
             before = self._counters.copy()
@@ -238,7 +238,7 @@ def learn(
                 left -= 1.0
 
 
-@compiled
+@inlined
 def learn_document(
     rows: Rows,
     i: int,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.data.rows import Rows, difference, product, stretched_square
 from ranktune.solvers.online.kernels import FULL, RECENT, Rule, State
 
@@ -65,7 +65,7 @@ def full_step(gamma: float, state: State, rows: Rows, m: int, loss: float) -> No
         subtract_recent(state)
 
 
-@compiled
+@inlined
 def subtract_recent(state: State) -> None:
     """Bring sigma up to date. It stays symmetric to the bit: u_i u_j is u_j u_i, subtracted in the same order."""
     sigma, recent, d = state.sigma, state.recent, len(state.weights)
@@ -79,7 +79,7 @@ def subtract_recent(state: State) -> None:
     state.counters[4] = 0.0
 
 
-@compiled
+@inlined
 def diagonal_step(gamma: float, state: State, rows: Rows, m: int, loss: float) -> None:
     """Take the step of DIAGONAL. Cost: the stored values of the pair."""
     z, columns, sigma = state.z, state.columns, state.sigma[0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.data.grades import NO_COPIES, copies_of
 from ranktune.solvers.data.queries import Queries
 
@@ -25,7 +25,7 @@ def places(mass: Floats, first: Ints, last: Ints, shares: Floats) -> Ints:
     return np.clip(at, first, last - 1)
 
 
-@compiled
+@inlined
 def partner(mass: Floats, a: int, b: int, first: int, last: int, share: float) -> int:
     """Return a position of a query, a to b - 1, but not one from first to last - 1, by its weight."""
     block = mass[last] - mass[first]

@@ -20,9 +20,9 @@ import numpy as np
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.blocks.blocked import Data
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.core.parameters import Param, Range, part
-from ranktune.solvers.data.monotone import within
+from ranktune.solvers.data.query_columns.monotone import within
 from ranktune.solvers.data.scaling import SCALINGS
 from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.of_weights import of_weights
@@ -116,7 +116,7 @@ def _two_loops(steps: Floats, changes: Floats, inner: Floats, count: int, vector
             vector[j] += change * steps[at, j]
 
 
-@compiled
+@inlined
 def _inner(a: Floats, b: Floats) -> float:
     total = 0.0
     for j in range(len(a)):

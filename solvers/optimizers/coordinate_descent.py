@@ -11,13 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 
 RIDGE = 1e-12
 """Share of the largest curvature that is added to each: a flat direction gets a finite step."""
 
 
-@compiled
+@inlined
 def step(weight: float, gradient: float, curvature: float, l1: float, l2: float) -> float:
     """Return the d that minimises gradient d + curvature / 2 d^2 + l1 |weight + d| + l2 / 2 (weight + d)^2.
 
@@ -34,7 +34,7 @@ def step(weight: float, gradient: float, curvature: float, l1: float, l2: float)
     return -weight
 
 
-@compiled
+@inlined
 def violation(weight: float, gradient: float, l1: float, l2: float) -> float:
     """Return the distance of zero from the subdifferential of loss and penalty along one coordinate."""
     slope = gradient + l2 * weight

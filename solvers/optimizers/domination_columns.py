@@ -24,7 +24,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Matrix
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.losses.domination_kernels import Lists, State, evaluate_query
 from ranktune.solvers.optimizers.coordinate_descent import RIDGE, step, violation
 
@@ -50,14 +50,14 @@ class Target(NamedTuple):
     tolerance: float
 
 
-@compiled
+@inlined
 def _column(columns: Columns, c: int) -> tuple[Matrix, Ints]:
     """Return values and rows of one column."""
     a, b = columns.indptr[c], columns.indptr[c + 1]
     return columns.data[a:b], (columns.rows if columns.dense else columns.rows[a:b])
 
 
-@compiled
+@inlined
 def _own_sums(lists: Lists, state: State) -> Floats:
     """Return W, (n_levels,)."""
     result = np.zeros(len(state.S))
@@ -146,7 +146,7 @@ def newton_direction(
     return d
 
 
-@compiled
+@inlined
 def _model_slope(
     data: Matrix, rows: Ints, lists: Lists, state: State, query_of: Ints, mean: Floats, pull: Floats, v: Floats
 ) -> float:
@@ -193,7 +193,7 @@ def _move(
             waiting[q] = 0
 
 
-@compiled
+@inlined
 def _renew(q: int, lists: Lists, state: State, sums: Sums) -> None:
     """Bring mean and pull of query q up to date."""
     W, A, B, mean, pull = sums

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.data.rows import Rows, add_list, close_list, no_columns, open_list, score_list
 from ranktune.solvers.data.scaling import factor_of
 from ranktune.solvers.losses.pair_kernels import Lists, PairRule, list_loss
@@ -54,7 +54,7 @@ class State(NamedTuple):
     now: Floats
 
 
-@compiled
+@inlined
 def rate(rule: Rule, t: float, square: float) -> float:
     """Return eta of list t for a weight whose squared gradients sum to square."""
     if rule.schedule == INVERSE_ROOT:
@@ -64,19 +64,19 @@ def rate(rule: Rule, t: float, square: float) -> float:
     return adaptive_rate(rule.eta0, square)
 
 
-@compiled
+@inlined
 def adaptive_rate(eta0: float, square: float) -> float:
     """Return AdaGrad's eta."""
     return float(eta0 / (DELTA + np.sqrt(square)))
 
 
-@compiled
+@inlined
 def fobos_step(weight: float, gradient: float, eta: float, l1: float, l2: float) -> float:
     """Return where FOBOS moves a weight."""
     return shrunk(weight - eta * gradient, eta * l1) / (1.0 + eta * l2)
 
 
-@compiled
+@inlined
 def shrunk(weight: float, amount: float) -> float:
     """Return weight moved towards zero by amount, at most to zero."""
     size = abs(weight) - amount
@@ -84,7 +84,7 @@ def shrunk(weight: float, amount: float) -> float:
     return size if weight > 0.0 else -size
 
 
-@compiled
+@inlined
 def weight_now(rule: Rule, state: State, j: int) -> float:
     """Return weight j after state.now[0] lists, its gradient having been zero since seen."""
     t, weight = float(state.now[0]), float(state.vector[j])
@@ -112,7 +112,7 @@ def weight_now(rule: Rule, state: State, j: int) -> float:
     return shrunk(weight, truncations * rule.every * eta * rule.l1 if adaptive else state.now[1] - state.clock[j])
 
 
-@compiled
+@inlined
 def _decayed(rule: Rule, state: State, j: int, weight: float, eta: float) -> float:
     """Return weight j of PSGD; it only shrinks, so the last truncation since seen decides whether one removed it."""
     t = state.now[0]
@@ -124,7 +124,7 @@ def _decayed(rule: Rule, state: State, j: int, weight: float, eta: float) -> flo
     return weight * _decay(rule, eta, t - state.seen[j], state.now[1] - state.clock[j])
 
 
-@compiled
+@inlined
 def _decay(rule: Rule, eta: float, lists: float, clock: float) -> float:
     if rule.schedule == ADAGRAD:
         return float(max(0.0, 1.0 - eta * rule.l2) ** lists)
@@ -138,7 +138,7 @@ def weights_of(rule: Rule, state: State, columns: Ints, out: Floats) -> None:
         out[r] = weight_now(rule, state, columns[r])
 
 
-@compiled
+@inlined
 def advance(rule: Rule, state: State) -> None:
     """Advance the clocks to the next list."""
     t = state.now[0] + 1.0
@@ -156,7 +156,7 @@ def advance(rule: Rule, state: State) -> None:
         state.now[1] += rule.every * eta * rule.l1
 
 
-@compiled
+@inlined
 def step(rule: Rule, state: State, columns: Ints, weights: Floats, gradient: Floats) -> None:
     """Learn from one list: move the weights of columns, given as they are now, by their gradient and the penalty."""
     advance(rule, state)

@@ -12,10 +12,10 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, dense
 from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, RankTuneWarning, nearest
+from ranktune.solvers.data.columns.arrow import is_frame
 from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.formats import READERS, ending, find_reader, first_line
-from ranktune.solvers.data.readers.frames import as_eager, is_frame
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.sources.inspection import POSITIONS, are_positions
 from ranktune.solvers.models.base import Model, load_model
@@ -145,7 +145,7 @@ def _columns_of(source: object) -> Collection[str]:
     if isinstance(source, Queries):
         return source.feature_names or ()
     table = catalogue.open_table(source) if source is not None and catalogue.is_table(source) else None
-    return () if table is None else tuple(map(str, as_eager(table.frame).columns))
+    return () if table is None else tuple(table.frame.column_names)
 
 
 def _first_column(queries: Queries) -> Floats:

@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-import narwhals as nw
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
+from ranktune.solvers.data.columns.arrow import as_arrow, table_column
 from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.columns.roles import DOCUMENTS, QUERIES
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.frames import as_eager
 from ranktune.solvers.data.readers.parsing.streams import Position, lines_of, words_of
 from ranktune.solvers.data.readers.tables.runs import read_run
 from ranktune.solvers.data.sources.inspection import POSITIONS
@@ -178,22 +177,21 @@ def scores_of_run(path: Path) -> IdScores:
 
 def scores_of_table(frame: object, name: str) -> RowScores | IdScores:
     """Return the scores of a table: by the ids of queries and documents if it has both, else in the order of rows."""
-    table = as_eager(frame)
-    lower = {str(column).lower(): column for column in reversed(table.columns)}
+    table = as_arrow(frame)
+    lower = {column.lower(): column for column in reversed(table.column_names)}
     query, document = (next((lower[name] for name in known if name in lower), None) for known in (QUERIES, DOCUMENTS))
-    others = [column for column in table.columns if column not in (query, document)]
+    others = [column for column in table.column_names if column not in (query, document)]
     named = [lower[name] for name in SCORES if name in lower]
-    numeric = [column for column in others if table[column].dtype.is_numeric()]
+    numeric = [column for column in others if table_column(table, column).is_numeric]
     score = named[0] if named else numeric[0] if len(numeric) == 1 else None
-    if score is None or not table[score].dtype.is_numeric():
+    if score is None or not table_column(table, score).is_numeric:
         raise DataError(
-            f"{name} has no column of scores: its columns are {listed(map(str, table.columns))}. Call one "
-            "of numbers score."
+            f"{name} has no column of scores: its columns are {listed(table.column_names)}. Call one of numbers score."
         )
     column = table[score]
-    if column.null_count():
-        raise DataError(f"{name}: {column.null_count()} scores are missing. Every row needs one.")
-    values = column.cast(nw.Float64).to_numpy()
+    if column.null_count:
+        raise DataError(f"{name}: {column.null_count} scores are missing. Every row needs one.")
+    values = column.cast("float64").to_numpy()
     if str(score).lower() in POSITIONS:
         warnings.warn(
             f"{name} ranks the lowest first, since {str(score)!r} is called as a position is. If the highest are the "
@@ -202,14 +200,14 @@ def scores_of_table(frame: object, name: str) -> RowScores | IdScores:
             stacklevel=2,
         )
         values = -values
-    ids = None if query is None else [str(query_id) for query_id in table[query].to_list()]
+    ids = None if query is None else [str(query_id) for query_id in table[query].to_pylist()]
     if document is None:
         return RowScores(name, values, ids)
     if ids is None:
         raise DataError(
             f"{name} has a column of document ids, {document!r}, and none of query ids. Add one, called qid."
         )
-    return _by_ids(name, ids, table[document].to_list(), values.tolist(), is_run=False)
+    return _by_ids(name, ids, table[document].to_pylist(), values.tolist(), is_run=False)
 
 
 def scores_of_array(values: Array | Sequence[float], name: str) -> RowScores:

@@ -28,7 +28,7 @@ from ranktune.studies.benchmarks import (
 from ranktune.studies.benchmarks.results import Benchmark, add_commands, goals_table
 from ranktune.studies.benchmarks.search import samplers
 from ranktune.studies.benchmarks.tables import drawn
-from ranktune.studies.benchmarks.turnkey import truth
+from ranktune.studies.benchmarks.turnkey import default_study, truth
 from ranktune.studies.benchmarks.turnkey.command import main as turnkey
 
 app = typer.Typer(
@@ -48,6 +48,7 @@ def goals(
 
 
 COMMANDS: Mapping[str, Benchmark] = {
+    "default-study": default_study.main,
     "drift": drift.main,
     "memory": memory.of_fits,
     "objective": objective.main,

@@ -12,10 +12,9 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Annotated, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
-import typer
 
 from ranktune.solvers.core.space import Value
 from ranktune.studies.benchmarks.tables import Row, Table
@@ -108,11 +107,21 @@ def load(workers: int, seconds: float, trials: int, sampler: str = "random") -> 
 
 
 def scale(
-    workers: Annotated[list[int] | None, typer.Option(help="Workers at once. Repeatable.")] = None,
-    sampler: Annotated[str, typer.Option(help="Sampler: random, thompson, tpe, ...")] = "random",
-    rounds: Annotated[int, typer.Option(help="Trials of each worker.", min=1)] = 3,
+    workers: list[int] | None = None,
+    sampler: str = "random",
+    rounds: int = 3,
 ) -> list[Table]:
-    """Print how busy a coordinator is with so many workers, for trials of 1 and of 60 seconds."""
+    """Print how busy a coordinator is with so many workers, for trials of 1 and of 60 seconds.
+
+    Parameters
+    ----------
+    workers : list of int
+        Workers at once. Repeatable. (default: 10, 100, 1000)
+    sampler : str
+        Sampler: random, thompson, tpe, ...
+    rounds : int
+        Trials of each worker.
+    """
     counts = workers or [10, 100, 1000]
     rows = [load(n, seconds, max(rounds * n, 100), sampler) for seconds in (1.0, 60.0) for n in counts]
     return [Table(f"The load of a coordinator, sampler {sampler}, simulated workers", rows)]

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
 
 import numpy as np
-import typer
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
@@ -114,16 +112,36 @@ def study(generator: np.random.Generator, training: int, test: int) -> tuple[Ref
 
 
 def main(
-    studies: Annotated[int, typer.Option(help="Studies.", min=1)] = 100,
-    days: Annotated[int, typer.Option(help="Days of each study without drift.", min=1)] = 10,
-    changed: Annotated[int, typer.Option(help="Pairs of days of each kind of change.", min=1)] = 100,
-    queries: Annotated[int, typer.Option(help="Queries of a day.", min=20)] = 2000,
-    training: Annotated[int, typer.Option(help="Training queries of a study.", min=20)] = 2000,
-    test: Annotated[int, typer.Option(help="Test queries of a study.", min=20)] = 10_000,
-    loss: Annotated[float, typer.Option(help="The loss of the metric.", min=0.0)] = 0.02,
-    seed: Annotated[int, typer.Option(help="Seed.", min=0)] = 0,
+    studies: int = 100,
+    days: int = 10,
+    changed: int = 100,
+    queries: int = 2000,
+    training: int = 2000,
+    test: int = 10_000,
+    loss: float = 0.02,
+    seed: int = 0,
 ) -> list[Table]:
-    """Count the alarms of `watch` on simulated days, without and with drift."""
+    """Count the alarms of `watch` on simulated days, without and with drift.
+
+    Parameters
+    ----------
+    studies : int
+        Studies.
+    days : int
+        Days of each study without drift.
+    changed : int
+        Pairs of days of each kind of change.
+    queries : int, at least 20
+        Queries of a day.
+    training : int, at least 20
+        Training queries of a study.
+    test : int, at least 20
+        Test queries of a study.
+    loss : float
+        The loss of the metric.
+    seed : int
+        Seed.
+    """
     generator = np.random.default_rng(seed)
 
     def alarms(make: Callable[[], Day], count: int, days: int) -> Floats:

@@ -16,18 +16,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import psutil
-import typer
 
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.core.arrays import stored_arrays
 from ranktune.solvers.core.memory import format_size
 from ranktune.solvers.data.disk.stored import write_queries
 from ranktune.solvers.registry import SOLVERS
-from ranktune.studies.benchmarks.cases import CASES, case
+from ranktune.studies.benchmarks.cases import case
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.workers.fork_server import ONE_THREAD
 
@@ -73,10 +71,18 @@ def peak_bytes(name: str, folder: Path) -> float:
 
 
 def of_fits(
-    solver: Annotated[list[str] | None, typer.Option(help="A solver. Repeatable. (default: all linear ones)")] = None,
-    name: Annotated[str, typer.Option("--case", help=f"One of {', '.join(CASES)}.")] = "a",
+    solver: list[str] | None = None,
+    name: str = "a",
 ) -> list[Table]:
-    """Print the peak memory of fitting each linear solver, beside its bound."""
+    """Print the peak memory of fitting each linear solver, beside its bound.
+
+    Parameters
+    ----------
+    solver : list of str
+        A solver. Repeatable. (default: all linear ones)
+    name : str, --case
+        One of those of the module cases: a, as, c, d.
+    """
     queries = case(name)
     held = sum(array.nbytes for array in stored_arrays(queries.features))
     allowed = FIT_FACTOR * held + FIT_EXTRA
@@ -152,14 +158,24 @@ def tune_command(data: Path, home: Path, jobs: int, *options: str) -> list[str]:
 
 
 def of_studies(
-    documents: Annotated[
-        list[int] | None, typer.Option(help=f"Documents. Repeatable. (default: {', '.join(map(str, SIZES))})", min=1200)
-    ] = None,
-    seconds: Annotated[float, typer.Option(help="Time of each study.", min=1.0)] = 180.0,
-    jobs: Annotated[int, typer.Option(help="Processes that run trials; each loads the libraries.", min=1)] = 1,
-    memory: Annotated[str | None, typer.Option(help="Limit of each study, such as 4GB.")] = None,
+    documents: list[int] | None = None,
+    seconds: float = 180.0,
+    jobs: int = 1,
+    memory: str | None = None,
 ) -> list[Table]:
-    """Print the peak memory of studies on data of several sizes, beside its bound."""
+    """Print the peak memory of studies on data of several sizes, beside its bound.
+
+    Parameters
+    ----------
+    documents : list of int, at least 1200
+        Documents. Repeatable. (default: 239000, 1000000, 4000000)
+    seconds : float, at least 1
+        Time of each study.
+    jobs : int
+        Processes that run trials; each loads the libraries.
+    memory : str
+        Limit of each study, such as 4GB.
+    """
     rows: list[Row] = []
     for count in documents or SIZES:
         with tempfile.TemporaryDirectory() as name:

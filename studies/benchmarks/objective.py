@@ -12,10 +12,8 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
 
 import numpy as np
-import typer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
@@ -80,13 +78,21 @@ def measure(queries: Queries, C: float, tolerances: Sequence[float], repeats: in
 
 
 def main(
-    queries: Annotated[int, typer.Option(help="Queries, of about 120 documents and 136 features.", min=1)] = 25,
-    penalty: Annotated[
-        list[float] | None, typer.Option("--C", help="Weight of the loss. Repeatable. (default: 0.0001 and 0.01)")
-    ] = None,
-    repeats: Annotated[int, typer.Option(help="Turns of each.", min=1)] = 1,
+    queries: int = 25,
+    penalty: list[float] | None = None,
+    repeats: int = 1,
 ) -> list[Table]:
-    """Compare the seconds until solvers of one problem reach an equal objective."""
+    """Compare the seconds until solvers of one problem reach an equal objective.
+
+    Parameters
+    ----------
+    queries : int
+        Queries, of about 120 documents and 136 features.
+    penalty : list of float, --C
+        Weight of the loss. Repeatable. (default: 0.0001 and 0.01)
+    repeats : int
+        Turns of each.
+    """
     data = many_queries(queries, 11)
     n_pairs = round(Judgements.of(data).pairs().sum())
     tables = []

@@ -7,10 +7,7 @@ from it, and computes the metric. Alone is what progressive of the ranker does, 
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
-import typer
 from sklearn.base import clone
 
 from ranktune.solvers.core.arrays import Floats
@@ -19,16 +16,16 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 from ranktune.studies.benchmarks.cases import many_queries, many_sparse_queries
 from ranktune.studies.benchmarks.comparing import Turns, Work, take_turns
-from ranktune.studies.benchmarks.tables import Row, Table
-from ranktune.tuner.one_pass.configurations import Configuration, ConfigurationSpace
+from ranktune.studies.benchmarks.tables import Row, Table, judged
 from ranktune.tuner.one_pass.race import Look
+from ranktune.tuner.one_pass.result import Configuration, ConfigurationSpace
 from ranktune.tuner.one_pass.tuning import BLOCK_ROWS, OnePassTuning
 
 ALONE = 8
 """Configurations that are also run alone, evenly chosen."""
 
 SURVIVORS = 16
-MOST = 3.0
+WANTED = "all/alone <= 3"
 """Times of one dense configuration alone that all of them may take."""
 
 MIXES: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -39,14 +36,24 @@ MIXES: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def main(
-    queries: Annotated[
-        int, typer.Option(help="Queries of the dense case; the sparse one has a quarter.", min=40)
-    ] = 4000,
-    features: Annotated[int, typer.Option(help="Features of the sparse case.", min=10)] = 100_000,
-    configurations: Annotated[int, typer.Option(help="Configurations.", min=ALONE)] = 64,
-    repeats: Annotated[int, typer.Option(help="Turns.", min=1)] = 3,
+    queries: int = 4000,
+    features: int = 100_000,
+    configurations: int = 64,
+    repeats: int = 3,
 ) -> list[Table]:
-    """Compare a pass of many configurations with one alone."""
+    """Compare a pass of many configurations with one alone.
+
+    Parameters
+    ----------
+    queries : int, at least 40
+        Queries of the dense case; the sparse one has a quarter.
+    features : int, at least 10
+        Features of the sparse case.
+    configurations : int, at least 8
+        Configurations.
+    repeats : int
+        Turns.
+    """
     metric = parse_metric("ndcg@10")
     cases = {
         "136 dense": many_queries(queries, 11),
@@ -57,16 +64,12 @@ def main(
         for mix, solvers in MIXES:
             turns = measured(data, solvers, configurations, repeats, metric)
             document = 1e6 / data.n_documents
-            together, goal = ALONE * turns.ratio("all", "alone"), not data.is_sparse
-            rows.append(
-                {
-                    "features": name, "solvers": mix, "alone": turns.median("alone") * document / ALONE,
-                    f"all {configurations}": turns.median("all") * document, "race": turns.median("race") * document,
-                    "all/alone": together,
-                    "race/alone": ALONE * turns.ratio("race", "alone"),
-                    "wanted": f"all/alone <= {MOST:g}" * goal, "met": not goal or together <= MOST,
-                }
-            )  # fmt: skip
+            row: Row = {
+                "features": name, "solvers": mix, "alone": turns.median("alone") * document / ALONE,
+                f"all {configurations}": turns.median("all") * document, "race": turns.median("race") * document,
+                "all/alone": ALONE * turns.ratio("all", "alone"), "race/alone": ALONE * turns.ratio("race", "alone"),
+            }  # fmt: skip
+            rows.append(judged(row, "" if data.is_sparse else WANTED))
     return [Table("Processor microseconds a document", rows)]
 
 

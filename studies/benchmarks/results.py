@@ -9,6 +9,7 @@ import inspect
 import json
 import os
 import platform
+import re
 import shlex
 import sys
 import time
@@ -18,7 +19,7 @@ from datetime import UTC, datetime
 from functools import wraps
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import Annotated, Self, TypeAlias, TypeVar
+from typing import Annotated, Self, TypeAlias, TypeVar, get_args
 
 import psutil
 import typer
@@ -26,7 +27,7 @@ from rich.console import Console
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, RankTuneError
-from ranktune.studies.benchmarks.tables import Row, Table, drawn, text_of
+from ranktune.studies.benchmarks.tables import Row, Table, clauses, drawn, text_of
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -153,6 +154,7 @@ def add_missing(
 
 
 Benchmark: TypeAlias = Callable[..., list[Table]]
+"""A command: its docstring says in the section "Parameters" what each is, and `_option` reads it."""
 
 
 def add_commands(app: typer.Typer, module: str, benchmarks: Mapping[str, Benchmark]) -> None:
@@ -161,7 +163,39 @@ def add_commands(app: typer.Typer, module: str, benchmarks: Mapping[str, Benchma
         app.command(name)(_command(module, name, benchmark))
 
 
+def _described(benchmark: Benchmark) -> tuple[str, dict[str, tuple[str, str]]]:
+    """Return what a benchmark does, and by parameter what follows its type and what it is, by its docstring.
+
+    {NAME} stands for the names in this constant of its module.
+    """
+    text, _, fields = (inspect.getdoc(benchmark) or "").partition("\n\nParameters\n----------\n")
+    filled = re.sub(r"\{(\w+)\}", lambda at: ", ".join(benchmark.__globals__[at[1]]), fields)
+    parts = re.split(r"^(\w+) : [\w ]+(?:, (.*))?\n", filled, flags=re.MULTILINE)[1:]
+    notes = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+    return text, {name: (note or "", " ".join(words.split())) for name, note, words in notes}
+
+
+def _is_number(kind: object) -> bool:
+    return kind in (int, float) or any(map(_is_number, get_args(kind)))
+
+
+def _option(parameter: inspect.Parameter, note: str, words: str) -> inspect.Parameter:
+    """Return a parameter with its declaration for the command line.
+
+    note says "positional", the name of an option such as "--C", or the least number, "at least 8". Else whole numbers
+    with a default are at least 1 unless it is 0, and all others at least 0.
+    """
+    default = ... if parameter.default is parameter.empty else parameter.default
+    least = int(note.split()[-1]) if note.startswith("at least") else int(isinstance(default, int) and default > 0)
+    names = [note] if note.startswith("--") else []
+    declared = typer.Argument if note == "positional" else typer.Option
+    option = declared(default, *names, help=words, min=least if _is_number(parameter.annotation) else None)
+    return parameter.replace(default=option, kind=inspect.Parameter.KEYWORD_ONLY)
+
+
 def _command(module: str, name: str, benchmark: Benchmark) -> Callable[..., None]:
+    text, words = _described(benchmark)
+
     @wraps(benchmark)
     def run(*, context: typer.Context, store: Path | None, **options: object) -> None:
         measurement = Measurement()
@@ -180,10 +214,10 @@ def _command(module: str, name: str, benchmark: Benchmark) -> Callable[..., None
         if any(table.failed for table in tables):
             raise typer.Exit(1)
 
-    signature = inspect.signature(benchmark, eval_str=True)
-    added = inspect.Signature.from_callable(_added, eval_str=True)
-    parameters = [*signature.parameters.values(), *added.parameters.values()]
-    run.__signature__ = signature.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
+    given, added = (inspect.signature(each, eval_str=True).parameters.values() for each in (benchmark, _added))
+    parameters = [*(_option(parameter, *words[parameter.name]) for parameter in given), *added]
+    run.__doc__ = text
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
@@ -222,7 +256,8 @@ def _goals_of(result: Result) -> Iterator[Row]:
     """Yield a line for each row that says what is wanted, named by its words and whole numbers."""
     for row in (row for table in result.tables for row in table.rows if row.get("wanted")):
         wanted = str(row["wanted"])
-        column = wanted.rpartition("<=")[0].rpartition(", ")[2].strip() or next(name for name in FIGURES if name in row)
+        named = [name for name, *_ in clauses(wanted) if name in row]
+        column = named[-1] if named else next(name for name in FIGURES if name in row)
         words = [
             value if isinstance(value, str) else f"{name} {value:,}"
             for name, value in row.items()

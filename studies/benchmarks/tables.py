@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -13,6 +14,10 @@ from rich.text import Text
 
 Cell: TypeAlias = str | int | float | bool | None
 Row: TypeAlias = Mapping[str, Cell]
+Compare: TypeAlias = Callable[[float, float], bool]
+COMPARED: Mapping[str, Compare] = {
+    "<=": operator.le, ">=": operator.ge, "<": operator.lt, "within": lambda figure, limit: abs(figure) <= limit,
+}  # fmt: skip
 MAX_FIGURE = 12
 """Characters of a string that is kept in one line as a number is."""
 
@@ -37,6 +42,25 @@ class Table:
     def is_text(self, column: str) -> bool:
         """Return whether a column holds words, which are aligned to the left."""
         return any(isinstance(row.get(column), str) and not _is_figure(str(row[column])) for row in self.rows)
+
+
+def judged(row: Row, wanted: str) -> Row:
+    """Return a row with what is wanted of its figures, and whether they are: "ratio <= 0.9, s < 3"; "" wants nothing.
+
+    A limit without a name is that of the column "found".
+    """
+    met = all(
+        COMPARED[comparison](float(str(row[name or "found"])), float(limit))
+        for name, comparison, limit in clauses(wanted)
+    )
+    return {**row, "wanted": wanted, "met": met}
+
+
+def clauses(wanted: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the columns, comparisons and limits of what is wanted."""
+    for clause in filter(None, wanted.split(", ")):
+        *name, comparison, limit = clause.rsplit(" ", 2)
+        yield "".join(name), comparison, limit
 
 
 def text_of(value: Cell) -> str:

@@ -6,76 +6,96 @@ in a new process, with its imports and its report, beside the fits of its trials
 
 from __future__ import annotations
 
+import math
 import os
 import resource
+import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
-import typer
 from optuna.samplers import RandomSampler
 from optuna.trial import TrialState, create_trial
 
+from ranktune.solvers.core.errors import StudyError
 from ranktune.studies.benchmarks.cases import many_queries, write_text
-from ranktune.studies.benchmarks.tables import Row, Table
+from ranktune.studies.benchmarks.tables import Row, Table, judged
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.search.searches import Search
 from ranktune.tuner.storage.attributes import SECONDS, VARIANCE
 from ranktune.tuner.study.declaration import Study
 
-FIRST, SECOND = "first study, embedded data", "second study"
 LINES = 200
-COMPILING = "first study less second: compiling"
-WANTED = {
-    "list": "cpu s <= 0.4", f"first data of {LINES} lines": "cpu s <= 1",
-    FIRST: "wall s <= 30", COMPILING: "cpu s <= 3",
-}  # fmt: skip
+WANTED = {"list": "cpu s <= 0.4", f"first data of {LINES} lines": "cpu s <= 1"}
+ANSWER = "Chosen by validation"
+"""How the first line of the conclusion of a study begins."""
 
 
-def taken(command: list[str], folder: Path) -> tuple[float, float]:
-    """Return the processor and the wall seconds of a command of ranktune that keeps its files in a folder."""
+@dataclass(frozen=True)
+class Taken:
+    """The processor and the wall seconds of a command, and those until it printed a conclusion; NaN without one."""
+
+    cpu: float
+    wall: float
+    answer: float
+
+
+def taken(command: list[str], folder: Path) -> Taken:
+    """Return what a command of ranktune takes that keeps its files in a folder.
+
+    Raises StudyError where it fails.
+    """
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     environment |= {"RANKTUNE_CACHE": str(folder), "RANKTUNE_HOME": str(folder / "home")}
-    begun, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(
-        [sys.executable, "-m", "ranktune", *command], check=True, capture_output=True, env=environment, cwd=folder
-    )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return spent, time.perf_counter() - begun
+    begun, before, answer, printed = time.perf_counter(), _of_children(), math.nan, list[str]()
+    with subprocess.Popen(
+        [sys.executable, "-m", "ranktune", *command],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment, cwd=folder,
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        for line in process.stderr:
+            printed.append(line)
+            if math.isnan(answer) and line.startswith(ANSWER):
+                answer = time.perf_counter() - begun
+    if process.returncode:
+        raise StudyError(f"ranktune {shlex.join(command)} failed: {''.join(printed[-1:])}")
+    return Taken(_of_children() - before, time.perf_counter() - begun, answer)
+
+
+def _of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def starting(
-    rounds: Annotated[int, typer.Option(help="Rounds, of which the medians count.", min=1)] = 3,
-    studies: Annotated[bool, typer.Option(help="Also run two studies on the embedded data in each round.")] = True,
+    rounds: int = 3,
 ) -> list[Table]:
-    """Measure what a new process takes: a list, the first data, the first study and the second."""
-    times: dict[str, list[tuple[float, float]]] = {}
+    """Measure what a new process takes: a list, and the first data.
+
+    Parameters
+    ----------
+    rounds : int
+        Rounds, of which the medians count.
+    """
+    times: dict[str, list[Taken]] = {}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as name:
             data, here, empty = Path(name) / "data.txt", Path(name) / "here", Path(name) / "empty"
             lines = write_text(many_queries(LINES // 5, 3, 20, 20), data).read_text().splitlines(keepends=True)
             data.write_text("".join(lines[:LINES]))
-            works = [("list", ["show"], here), (f"first data of {LINES} lines", ["data", str(data)], empty)]
-            if studies:
-                works += [(FIRST, ["tune", "--name", "first"], here), (SECOND, ["tune", "--name", "second"], here)]
-            for what, command, folder in works:
-                folder.mkdir(exist_ok=True)
+            for what, command, folder in zip(WANTED, (["show"], ["data", str(data)]), (here, empty), strict=True):
+                folder.mkdir()
                 times.setdefault(what, []).append(taken(command, folder))
-    middle = {what: tuple(map(statistics.median, zip(*pairs, strict=True))) for what, pairs in times.items()}
-    if studies:
-        middle[COMPILING] = tuple(one - other for one, other in zip(middle[FIRST], middle[SECOND], strict=True))
     rows: list[Row] = []
-    for what, (cpu, wall) in middle.items():
-        wanted = WANTED.get(what, "")
-        met = not wanted or (wall if wanted.startswith("wall") else cpu) <= float(wanted.split()[-1])
-        rows.append({"what": what, "cpu s": cpu, "wall s": wall, "wanted": wanted, "met": met})
+    for what, own in times.items():
+        cpu, wall = (statistics.median(getattr(each, name) for each in own) for name in ("cpu", "wall"))
+        rows.append(judged({"what": what, "cpu s": cpu, "wall s": wall}, WANTED[what]))
     return [Table(f"New processes: medians of {rounds}", rows)]
 
 
@@ -139,25 +159,31 @@ def fixed_seconds(trials: int, compiled: Path) -> float:
 
 
 def study_cost(
-    solvers: Annotated[str, typer.Option(help="Of the requests, separated by commas.")] = "RidgeRanker",
-    rounds: Annotated[int, typer.Option(help="Studies of each size, of which the median counts.", min=1)] = 3,
+    solvers: str = "RidgeRanker",
+    rounds: int = 3,
 ) -> list[Table]:
-    """Measure what a study takes beside its fits: requests, and the fixed cost with imports and report."""
+    """Measure what a study takes beside its fits: requests, and the fixed cost with imports and report.
+
+    Parameters
+    ----------
+    solvers : str
+        Of the requests, separated by commas.
+    rounds : int
+        Studies of each size, of which the median counts.
+    """
     rows: list[Row] = []
     for n, limit in REQUESTS.items():
-        taken = request_seconds(solvers.split(","), n)
-        mean = statistics.mean(taken)
-        rows.append({
-            "observations": n, "mean ms": 1e3 * mean, "median ms": 1e3 * statistics.median(taken),
-            "wanted": f"<= {1e3 * limit:g}", "met": mean <= limit,
-        })  # fmt: skip
+        spent = request_seconds(solvers.split(","), n)
+        mean = statistics.mean(spent)
+        times = {"mean ms": 1e3 * mean, "median ms": 1e3 * statistics.median(spent)}
+        rows.append(judged({"observations": n, **times}, f"mean ms <= {1e3 * limit:g}"))
     fixed: list[Row] = []
     with tempfile.TemporaryDirectory() as compiled:
         fixed_seconds(2, Path(compiled))  # what an earlier study leaves: kernels and bytecode
         for trials in (5, 30):
-            taken = [fixed_seconds(trials, Path(compiled)) for _ in range(rounds)]
-            seconds, limit = statistics.median(taken), FIXED + EACH * trials
-            fixed.append({"trials": trials, "s": seconds, "wanted": f"<= {limit:.2f}", "met": seconds <= limit})
+            seconds = statistics.median(fixed_seconds(trials, Path(compiled)) for _ in range(rounds))
+            limit = FIXED + EACH * trials
+            fixed.append(judged({"trials": trials, "s": seconds}, f"s <= {limit:.2f}"))
     note = (
         "All stages in a new process, with imports and report, beside the fits of trials: 600 documents, RidgeRanker. "
         "Bytecode and machine code are there, as after an earlier study."

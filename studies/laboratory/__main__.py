@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TypeAlias
 
 import typer
 
@@ -20,7 +19,7 @@ from ranktune.studies.benchmarks.results import Benchmark, add_commands
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.studies.benchmarks.task_table.packing import pack
 from ranktune.studies.benchmarks.tasks import DRAWN, confirms, task_of
-from ranktune.studies.benchmarks.turnkey.command import Data, Drop, Qid, cases_of, read_options
+from ranktune.studies.benchmarks.turnkey.command import cases_of, read_options
 from ranktune.studies.benchmarks.turnkey.peers import with_validation
 from ranktune.studies.laboratory.configurations import configurations
 from ranktune.studies.laboratory.deliveries import Delivered
@@ -43,23 +42,42 @@ COMPOSITION = "Ranker"
 """The solver that is composed of a loss, a penalty and an optimiser, which is simulated alone too."""
 DEFAULT_SECONDS = (10.0, 60.0)
 
-Kept: TypeAlias = Annotated[Path, typer.Option("--keep", help="The file of the rows. What is in it is not repeated.")]
-
 
 def table(
-    keep: Kept,
-    data: Data = None,
-    qid: Qid = None,
-    drop: Drop = None,
-    seeds: Annotated[str, typer.Option(help="Seeds of drawn tasks, first:last, the last without.")] = "0:72",
-    draws: Annotated[int, typer.Option(help="Configurations drawn from the space of each solver.", min=0)] = 8,
-    shares: Annotated[
-        int, typer.Option(help="So many of the first configurations are also fitted to parts of the queries.", min=0)
-    ] = 14,
-    seconds: Annotated[float, typer.Option(help="No row begins after so many seconds.", min=0.0)] = 10_800.0,
-    jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = 1,
+    keep: Path,
+    data: list[Path] | None = None,
+    qid: str | None = None,
+    drop: list[str] | None = None,
+    seeds: str = "0:72",
+    draws: int = 8,
+    shares: int = 14,
+    seconds: float = 10_800.0,
+    jobs: int = 1,
 ) -> list[Table]:
-    """Measure what configurations reach on tasks, by checkpoints, at shares of the training queries."""
+    """Measure what configurations reach on tasks, by checkpoints, at shares of the training queries.
+
+    Parameters
+    ----------
+    keep : Path
+        The file of the rows. What is in it is not repeated.
+    data : list of Path, positional
+        LETOR folders (Fold1 ... each with train, vali and test.txt); folders with train, vali and test files; single
+        files, whose queries are dealt 3:1:1; or api-search, the example data.
+    qid : str
+        The column of query ids of a table.
+    drop : list of str
+        A column that is left out of a table. Repeatable.
+    seeds : str
+        Seeds of drawn tasks, first:last, the last without.
+    draws : int, at least 0
+        Configurations drawn from the space of each solver.
+    shares : int, at least 0
+        So many of the first configurations are also fitted to parts of the queries.
+    seconds : float
+        No row begins after so many seconds.
+    jobs : int
+        Processes.
+    """
     tasks = {f"{DRAWN}-{seed}": partial(_drawn, seed) for seed in seeds_of(seeds)}
     for case in cases_of(data, None, **read_options(qid, drop)) if data else ():
         for split in case.splits:
@@ -71,17 +89,36 @@ def table(
     return []
 
 
-def packed(keep: Kept, output: Annotated[Path, typer.Argument(help="The file, .npz.")]) -> list[Table]:
-    """Write the rows as one small file, which the other commands read too, without the values of test queries."""
+def packed(
+    keep: Path,
+    output: Path,
+) -> list[Table]:
+    """Write the rows as one small file, which the other commands read too, without the values of test queries.
+
+    Parameters
+    ----------
+    keep : Path
+        The file of the rows. What is in it is not repeated.
+    output : Path, positional
+        The file, .npz.
+    """
     pack(read_rows(keep), output)
     return []
 
 
 def portfolio(
-    keep: Annotated[Path, typer.Option("--keep", help="The folder of the scores. What is in it is not repeated.")],
-    seeds: Annotated[str, typer.Option(help="Seeds of drawn tasks, first:last, the last without.")] = "0:72",
+    keep: Path,
+    seeds: str = "0:72",
 ) -> list[Table]:
-    """Choose the configurations of boosting that a study tries first, by what they add to its blend for their time."""
+    """Choose the configurations of boosting that a study tries first, by what they add to its blend for their time.
+
+    Parameters
+    ----------
+    keep : Path
+        The folder of the scores. What is in it is not repeated.
+    seeds : str
+        Seeds of drawn tasks, first:last, the last without.
+    """
     numbers = {f"{DRAWN}-{seed}": seed for seed in seeds_of(seeds)}
     known = {name: scored_on(_drawn(seed), STANDARD, keep / f"{name}.npz") for name, seed in numbers.items()}
     learn, confirm = ([known[task] for task in half] for half in _halves(list(known), keep))
@@ -100,26 +137,34 @@ def portfolio(
     return [Table("what is tried first of boosting", rows, note)]
 
 
-_RULES = "Constants of the policy, such as choice.ahead=1 choice.ahead=0,search.startup_apart=3: with the first."
-
-Seconds: TypeAlias = Annotated[
-    list[float] | None, typer.Option(help="Seconds of a study. Repeatable. (default: 10, 60)", min=1.0)
-]
-Seeds: TypeAlias = Annotated[str, typer.Option(help="Seeds of the studies, first:last, the last without.")]
-Half: TypeAlias = Annotated[str, typer.Option(help="The tasks: learn, or confirm.")]
-Most: TypeAlias = Annotated[int | None, typer.Option("--studies", help="The most studies of each time.", min=1)]
-
-
 def simulate(
-    keep: Kept,
-    seconds: Seconds = None,
-    seeds: Seeds = "0:1",
-    half: Half = CONFIRM,
-    studies: Most = None,
-    rules: Annotated[str, typer.Option(help="Such as choice.ahead=0.5,sampler=random.")] = "sampler=thompson",
-    composition: Annotated[bool, typer.Option(help="Also simulate studies of the solver Ranker alone.")] = True,
+    keep: Path,
+    seconds: list[float] | None = None,
+    seeds: str = "0:1",
+    half: str = CONFIRM,
+    studies: int | None = None,
+    rules: str = "sampler=thompson",
+    composition: bool = True,
 ) -> list[Table]:
-    """Simulate studies on the table, and show what they deliver, and the regret of those of all solvers by task."""
+    """Simulate studies on the table, and show what they deliver, and the regret of those of all solvers by task.
+
+    Parameters
+    ----------
+    keep : Path
+        The file of the rows. What is in it is not repeated.
+    seconds : list of float, at least 1
+        Seconds of a study. Repeatable. (default: 10, 60)
+    seeds : str
+        Seeds of the studies, first:last, the last without.
+    half : str
+        The tasks: learn, or confirm.
+    studies : int
+        The most studies of each time.
+    rules : str
+        Such as choice.ahead=0.5,sampler=random.
+    composition : bool
+        Also simulate studies of the solver Ranker alone.
+    """
     by_kind: dict[tuple[str, float], list[Delivered]] = {}
     plan = Plan(seconds or DEFAULT_SECONDS, seeds_of(seeds), studies)
     for name, solvers in (("all", STANDARD), *([(COMPOSITION, (COMPOSITION,))] if composition else [])):
@@ -132,14 +177,30 @@ def simulate(
 
 
 def compare(
-    rules: Annotated[list[str], typer.Argument(help=_RULES)],
-    keep: Kept,
-    seconds: Seconds = None,
-    seeds: Seeds = "0:1",
-    half: Half = CONFIRM,
-    studies: Most = None,
+    rules: list[str],
+    keep: Path,
+    seconds: list[float] | None = None,
+    seeds: str = "0:1",
+    half: str = CONFIRM,
+    studies: int | None = None,
 ) -> list[Table]:
-    """Simulate the same studies by several rules, and compare what they deliver with the first of them, in pairs."""
+    """Simulate the same studies by several rules, and compare what they deliver with the first of them, in pairs.
+
+    Parameters
+    ----------
+    rules : list of str, positional
+        Constants of the policy, such as choice.ahead=1 choice.ahead=0,search.startup_apart=3: with the first.
+    keep : Path
+        The file of the rows. What is in it is not repeated.
+    seconds : list of float, at least 1
+        Seconds of a study. Repeatable. (default: 10, 60)
+    seeds : str
+        Seeds of the studies, first:last, the last without.
+    half : str
+        The tasks: learn, or confirm.
+    studies : int
+        The most studies of each time.
+    """
     plan, tasks = Plan(seconds or DEFAULT_SECONDS, seeds_of(seeds), studies), known_tasks(keep, half, STANDARD)
     known = simulated(tasks, plan, [Rules.parse(each) for each in rules], lambda line: typer.echo(line, err=True))
     return [compared(rules, known, half)]

@@ -15,8 +15,8 @@ from ranktune.studies.laboratory.simulation import Simulated
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.samplers.first import alike, first_configurations
 from ranktune.tuner.samplers.space import SOLVER
-from ranktune.tuner.selection.candidates import best_by_solver
 from ranktune.tuner.selection.estimate import estimate, for_few_queries
+from ranktune.tuner.selection.finals import best_by_solver
 from ranktune.tuner.selection.finished_trials import best_candidates, best_default
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.storage.record import number_of

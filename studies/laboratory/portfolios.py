@@ -19,6 +19,7 @@ from optuna.distributions import CategoricalDistribution
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import RankTuneError
+from ranktune.solvers.core.files.archives import read_archive
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
@@ -30,7 +31,6 @@ from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.first import alike, grows
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.splits.plans import query_folds
-from ranktune.tuner.splits.proof import read_archive
 from ranktune.tuner.study.declaration import Study
 
 PRICE = 0.0006
@@ -115,7 +115,7 @@ def scored_on(split: Split, solvers: Sequence[str], path: Path) -> Scored:
                 fitted.append((name, took, *((own / spread).astype(np.float16) for own in scores)))
         names, seconds, of_vali, of_test = zip(*fitted, strict=True)
         path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(path, names=np.array(names), took=np.array(seconds), vali=np.stack(of_vali), test=np.stack(of_test))
+        np.savez(path, names=names, took=seconds, vali=of_vali, test=of_test)
     kept = read_archive(path)
     known = [every[str(name)] for name in kept["names"] if str(name) in every]
     rows = [place for place, name in enumerate(kept["names"]) if str(name) in every]

@@ -29,9 +29,8 @@ from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.registry import solver_class
 from ranktune.studies.papers.lattice import search
 from ranktune.studies.papers.published import EACH, Entry, Measure, Point
-from ranktune.tuner.evaluation.evaluate import Plan, evaluate
+from ranktune.tuner.evaluation.evaluate import Fit, Plan, Run, evaluate
 from ranktune.tuner.evaluation.fitting import fitted, progressive
-from ranktune.tuner.evaluation.run import Fit, Run
 from ranktune.tuner.evaluation.task import Outcome, Task
 
 TIMINGS = 15

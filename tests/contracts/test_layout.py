@@ -40,6 +40,7 @@ LAYERS = {
         ("models", "metrics"),
         ("blocks",),
         ("data",),
+        ("data.query_columns",),
         ("data.columns",),
         ("formats",),
         ("abilities", "names"),
@@ -243,7 +244,7 @@ def test_version_is_that_of_the_package_and_the_changelog() -> None:
 def test_tables_and_every_sampler_but_that_of_pytorch_need_no_extra() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = {re.split(r"[^\w-]", dependency, maxsplit=1)[0] for dependency in project["dependencies"]}
-    assert {"polars", "pyarrow", "scikit-optimize"} <= names
+    assert {"pyarrow", "scikit-optimize"} <= names
     assert all(project["optional-dependencies"].values())
     pages = (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
     assert not [page.name for page in pages if re.search(r"ranktune\[[^\]]*(tables|skopt)", page.read_text())]

@@ -152,6 +152,34 @@ assert "Trials without a better one after which a study ends." in ranktune.tune.
 assert "write patience = 3 and" in CliRunner().invoke(app, ["tune", "--patience", "3"], env={"COLUMNS": "400"}).output
 assert ranktune.Study(patience=3).patience == 3
 """,
+    "A column of queries": """
+import json, numpy as np, polars as pl, pytest, ranktune
+from typer.testing import CliRunner
+from ranktune.command_line.app import app
+from ranktune.solvers.core.errors import DataError, ParameterError
+
+generator = np.random.default_rng(0)
+frame = pl.DataFrame(generator.normal(size=(80, 2)), schema=["a", "b"]).with_columns(
+    qid=np.arange(80) // 8, grade=generator.integers(0, 3, 80), cost=generator.uniform(0.5, 2.0, 80)
+)
+queries = ranktune.read(frame, price="cost")
+assert queries.feature_names == ("a", "b") and queries.fingerprint != ranktune.read(frame, drop="cost").fingerprint
+weighed = ranktune.RankSVM().fit(ranktune.read(frame, document_weight="cost"))
+assert ranktune.RankSVM().fit(queries).coef_.tolist() == weighed.coef_.tolist()
+assert queries.select([3]).columns["prices"].tolist() == frame["cost"][24:32].to_list()
+with pytest.raises(ParameterError, match="cannot weigh documents: leave prices out"):
+    type("Unweighted", (ranktune.RankSVM,), {"takes_document_weights": False})().fit(queries)
+with pytest.raises(DataError, match="price of document number 0 is 0.0: prices are positive"):
+    queries.given(prices=np.zeros(80))
+frame.write_parquet("prices.parquet")
+shown = CliRunner().invoke(app, ["data", "prices.parquet", "--price", "cost", "--json"])
+(part,) = json.loads(shown.output)["parts"]
+assert part["prices"] == f"{frame['cost'].min():g} to {frame['cost'].max():g}" and part["features"] == 2
+CliRunner().invoke(app, ["data", "prices.parquet", "--price", "cost", "--output", "prices"])
+assert ranktune.read("prices").fingerprint == queries.fingerprint
+study = dict(solvers="RankSVM", trials=2, sampler="random", test="none", home="prices-home", jobs=1)
+assert ranktune.tune("prices.parquet", price="cost", **study).trials == 2
+""",
     "A reader": """
 import pathlib, pytest, ranktune
 from typer.testing import CliRunner

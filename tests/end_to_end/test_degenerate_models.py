@@ -20,8 +20,8 @@ from ranktune.solvers.models.blend import BlendModel, needs_of
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import joined, one_tree
+from ranktune.tuner.evaluation.evaluate import Run
 from ranktune.tuner.evaluation.plans import Final
-from ranktune.tuner.evaluation.run import Run
 from ranktune.tuner.selection.results import load_result
 from tests.support.reports import unpacked_page
 

@@ -10,9 +10,9 @@ import pytest
 
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.export import export
+from ranktune.solvers.export.check import check_syntax
 from ranktune.solvers.export.pmml import FIELDS
 from ranktune.solvers.export.source import Source, source_of
-from ranktune.solvers.export.syntax import check_syntax
 from ranktune.solvers.models.linear import LinearModel
 from tests.engines.cells import GRID, Cell, noted
 from tests.engines.nodes import Refused, Score, scoring, version_of

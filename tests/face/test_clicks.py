@@ -231,7 +231,7 @@ REFUSED = {
     "model": (LOG, ["--model", "pbm"], "no click model 'pbm'"),
     "ending": (LOG, ["-o", "judged.txt"], ".csv or .parquet"),
     "propensities": (LOG, ["--model", "ctr", "--propensities", "p.csv"], "--model ctr does not use propensities"),
-    "no propensities": (LOG, ["--propensities", "absent.csv"], "the columns position and propensity"),
+    "no propensities": (LOG, ["--propensities", "absent.csv"], "absent.csv: there is no such file"),
 }
 
 

@@ -21,7 +21,7 @@ from ranktune.command_line.messages import Shield
 from ranktune.dashboards.terminal.formats import formatted
 from ranktune.dashboards.terminal.tables import Screen, table, titled
 from ranktune.solvers.core.errors import RankTuneError, RankTuneWarning, printable
-from ranktune.solvers.core.files import atomic_write, refusal_of
+from ranktune.solvers.core.files.atomic import atomic_write, refusal_of
 from tests.support.commands import called, ended
 from tests.support.every_command import Place, commands
 

@@ -169,8 +169,8 @@ IN_PYTHON: dict[str, Callable[[], object]] = {
     "'brand' holds words such as '(Elm|Fir)', 2 in all. Give .*: grades=\"(Elm|Fir)=NUMBER,": lambda: untyped.read(
         TABLE, qid="search", grade="brand", drop="sku"
     ),
-    "'price' .values of type float and str, such as 'n/a'; a missing value is None or NaN": lambda: changed(
-        price=["n/a", *X[1:, 0].tolist()]
+    "'price' .numbers, except 'none yet': correct or empty such cells": lambda: changed(
+        price=["none yet", *X[1:, 0].tolist()]
     ),
     "remove those rows. A grade of 0 says: not": lambda: changed(bought=[None, *TABLE["bought"][1:]]),
     "each query has one document only": lambda: untyped.tune(TABLE, qid="sku", grade="bought", drop="search", trials=1),
@@ -196,7 +196,7 @@ DESCRIBED = {
     },
     "is taken as a category, of whose 70 values 64 become features. If they are numbers": {"price": PRICES + " kg"},
     "numbers, except '-': correct or empty such cells": {"price": ["-", *MANY["price"][1:]]},
-    "price Float64 feature": {"price": ["n/a", *MANY["price"][1:]]},
+    "price double feature": {"price": ["n/a", *MANY["price"][1:]]},
     "days before 2026-02-28": {"day": [f"{1 + k % 28}.02.2026" for k in MANY.index]},
     "each query has one document only": {"search": MANY.index},
 }

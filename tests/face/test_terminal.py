@@ -56,7 +56,7 @@ def test_the_live_display_follows_and_lets_go(capsys: pytest.CaptureFixture[str]
     live.close()
     shown = capsys.readouterr().err
     assert "reading [bold]x[/bold]" in shown
-    assert "trial 5 (RankSVM) failed: OSError: gone" in shown
+    assert "trial 6 (RankSVM) failed: OSError: gone" in shown
     assert "\ntrial 3 SymmetricGBDT, 240 rounds\n" in shown
 
 

@@ -16,7 +16,7 @@ import ranktune
 from ranktune.daily.retuning import retune
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
-from ranktune.tuner.splits.sealing import read_sealed, remove_sealed, write_sealed
+from ranktune.tuner.splits.seals import read_sealed, remove_sealed, write_sealed
 from tests.support.commands import called, letor
 
 SOLVERS = {"catboost": "CatBoostRanker", "xgboost": "XGBoostRanker", "lightgbm": "LambdaMART"}

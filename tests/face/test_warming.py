@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import ranktune
-from ranktune.command_line.warming import _choices, compile_solver, small_queries
+from ranktune.command_line.warming import _choices, compile_solver
+from ranktune.reading import small_queries
 from ranktune.solvers.registry import SOLVERS
 from tests.support.commands import called
 from tests.support.finished import Heard

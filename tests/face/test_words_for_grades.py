@@ -112,7 +112,7 @@ def test_beside_numbers_no_number_of_a_word_is_usual(grades: list[object], folde
 
 def test_dates_are_no_words_for_grades() -> None:
     frame = pd.DataFrame({"qid": [1, 1], "label": pd.to_datetime(["2026-01-01", "2026-01-02"]), "bm25": [1.0, 2.0]})
-    with pytest.raises(DataError, match=r"'label' holds Datetime.*, not numbers"):
+    with pytest.raises(DataError, match=r"'label' holds timestamp.*, not numbers"):
         ranktune.read(frame)
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import ranktune
-from ranktune.solvers.core import files
+from ranktune.solvers.core.files import atomic as files
+from ranktune.solvers.core.files.private import cache_folder
 from ranktune.solvers.core.libraries import this_version
 from ranktune.solvers.data.conversion import cache
 from ranktune.tuner.workers.executor import InProcess
@@ -48,7 +49,7 @@ def drafts(folder: Path) -> list[Path]:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    code = files.cache_folder() / "kernels" / f"ranktune-{this_version()}"  # which is not compiled again
+    code = cache_folder() / "kernels" / f"ranktune-{this_version()}"  # which is not compiled again
     monkeypatch.setenv("NUMBA_CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR", str(code)))
     monkeypatch.setenv("RANKTUNE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(files, "_swept", set())  # as at the start of a command
@@ -121,7 +122,7 @@ def test_drafts_of_other_hosts_and_earlier_releases_are_removed_by_their_age(
 
 def test_temporary_folders_of_killed_processes_are_removed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(place))
-    code = "import os, tempfile, sys; from ranktune.solvers.core.files import temporary_folder as new\n"
+    code = "import os, tempfile, sys; from ranktune.solvers.core.files.atomic import temporary_folder as new\n"
     code += "tempfile.tempdir = sys.argv[1]; (new() / 'rows').touch(); os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", code, str(place)], check=False)
     assert len(drafts(place)) == 1

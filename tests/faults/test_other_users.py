@@ -39,7 +39,7 @@ def acting(
 @pytest.fixture(scope="module", autouse=True)
 def _users() -> None:
     try:
-        acting(VICTIM, "import ranktune.solvers.core.files")
+        acting(VICTIM, "import ranktune.solvers.core.files.private")
     except (AssertionError, OSError) as error:
         pytest.skip(f"other users cannot be had here: {error}")
 
@@ -63,7 +63,7 @@ def owned(path: Path, user: int, mode: int) -> Path:
 MADE = """
 import json, sys
 from pathlib import Path
-from ranktune.solvers.core.files import is_writable, made_private
+from ranktune.solvers.core.files.private import is_writable, made_private
 print(json.dumps([is_writable(Path(name)) and str(made_private(Path(name))) for name in json.loads(sys.argv[1])]))
 """
 TRIED = """
@@ -262,7 +262,7 @@ victim = Entry(pw_name="victim", pw_gid=41500)
 pwd.getpwuid = lambda _: victim
 pwd.getpwall = lambda: [victim, *(Entry(pw_name=name, pw_gid=41500) for name in sys.argv[3].split())]
 grp.getgrgid = lambda _: Entry(gr_mem=sys.argv[2].split())
-from ranktune.solvers.core.files import is_writable
+from ranktune.solvers.core.files.private import is_writable
 print(is_writable(Path(sys.argv[1])))
 """
 

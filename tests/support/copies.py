@@ -12,4 +12,4 @@ def with_copies(queries: Queries, seed: int = 5) -> tuple[Queries, Queries, Ints
     rows = np.repeat(np.arange(len(times)), times)
     qid = queries.query_of_document[rows]
     copied = Queries.from_arrays(queries.features[rows], queries.grades[rows], qid=qid)
-    return queries.with_documents({"document_weights": times}), copied, rows
+    return queries.given(document_weights=times), copied, rows

@@ -1,5 +1,6 @@
 """Small data whose answer is known, and what tests of whole studies ask of models and rows."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,11 @@ from ranktune.tuner.selection.results import Row
 SOLVERS = ("RankSVM", "RidgeRanker", "BestFeature")
 
 
-def graded(count: int, seed: int, noise: float = 0.3) -> Queries:
+def graded(count: int, seed: int, noise: float = 0.3, weights: Sequence[float] = (1.0, -0.7, 0.5, 0.0, 0.0)) -> Queries:
     """Queries whose grades come from a weighted sum of three of five features."""
     generator = np.random.default_rng(seed)
     X = generator.normal(size=(count * 12, 5))
-    utility = X @ [1.0, -0.7, 0.5, 0.0, 0.0] + noise * generator.normal(size=len(X))
+    utility = X @ weights + noise * generator.normal(size=len(X))
     y = np.searchsorted(np.quantile(utility, [0.6, 0.85]), utility)
     return Queries.from_arrays(X, y, qid=np.repeat(np.arange(count), 12))
 

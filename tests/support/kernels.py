@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-from ranktune.solvers.core.files import locked
+from ranktune.solvers.core.files.atomic import locked
 from ranktune.solvers.core.machine_code.folders import _place
 from tests.support.paths import ROOT
 

@@ -37,8 +37,8 @@ def assert_same(queries: Queries, other: Queries) -> None:
             assert isinstance(a, np.ndarray) == isinstance(b, np.ndarray)
             for x, y in zip(stored_arrays(a), stored_arrays(b), strict=True):
                 assert x.dtype == y.dtype and x.tobytes() == y.tobytes()
-        elif isinstance(a, np.ndarray):
-            np.testing.assert_array_equal(a, b)
+        elif isinstance(a, np.ndarray | dict):
+            np.testing.assert_equal(a, b)
         else:
             assert a == b, field.name
     assert queries.fingerprint == other.fingerprint

@@ -38,3 +38,12 @@ def pairs_of(X: Any, y: Any, qid: Any) -> Any:
     """Differences better - worse of all pairs."""
     i, j = np.nonzero((qid[:, None] == qid) & (y[:, None] > y))
     return X[i] - X[j]
+
+
+def noisy(seed: int = 0, n_queries: int = 30, length: int = 25, n_features: int = 6, n_grades: int = 4) -> Any:
+    """X, y, qid with grades that follow a linear score and noise."""
+    generator = np.random.default_rng(seed)
+    X = generator.random((n_queries * length, n_features))
+    score = X @ np.linspace(-2, 2, n_features) + 0.5 * generator.normal(size=len(X))
+    y = np.digitize(score, np.quantile(score, np.arange(1, n_grades) / n_grades)).astype(float)
+    return X, y, np.repeat(np.arange(n_queries), length)

@@ -18,10 +18,12 @@ from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneErro
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.export.absent import arrival, unlike_training, warn_of_absent
-from ranktune.solvers.export.check import EVALUATORS, agreement, check_evaluator
-from ranktune.solvers.export.definitions.files import KEYWORDS, WRITERS, definition_files
-from ranktune.solvers.export.definitions.meanings import (
+from ranktune.solvers.export.check import EVALUATORS, agreement, check_evaluator, check_written
+from ranktune.solvers.export.definitions import (
+    KEYWORDS,
+    WRITERS,
     Meaning,
+    definition_files,
     meanings_of,
     parameters,
     properties_of_searches,
@@ -29,7 +31,6 @@ from ranktune.solvers.export.definitions.meanings import (
     to_fill_in,
 )
 from ranktune.solvers.export.source import Source, source_of
-from ranktune.solvers.export.syntax import check_written
 from ranktune.solvers.models.base import Model
 from ranktune.tuner.deployment.engines import Engine, engine_of
 

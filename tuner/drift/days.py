@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.core.files import locked
-from ranktune.tuner.splits.sealing import read_sealed, write_sealed
+from ranktune.solvers.core.files.atomic import locked
+from ranktune.tuner.splits.seals import read_sealed, write_sealed
 from ranktune.tuner.study.home import writing
 
 DAYS = "drift"

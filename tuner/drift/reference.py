@@ -22,12 +22,12 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Mask, dense
 from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.files.archives import readable, write_archive
 from ranktune.solvers.data.columns.encoding import Category
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model
 from ranktune.tuner.selection.explaining import names_of, sampled
-from ranktune.tuner.splits.proof import UNREADABLE, Damaged
-from ranktune.tuner.splits.sealing import read_sealed_arrays, write_sealed_arrays
+from ranktune.tuner.splits.seals import read_sealed_arrays, write_sealed
 from ranktune.tuner.study.home import writing
 from ranktune.tuner.study.problem import Problem
 
@@ -125,13 +125,13 @@ class Reference:
         """Write it atomically."""
         arrays = {name: getattr(self, name) for name in _ARRAYS[:-1]}
         arrays["by_query"] = np.round(self.by_query * SCALE).astype(np.uint16)
-        write_sealed_arrays(path, {"features": self.names, "total": self.total}, arrays)
+        write_sealed(path, write_archive(arrays, {"features": self.names, "total": self.total}, small=True))
 
     @classmethod
     def read(cls, path: Path) -> Reference:
         """Return what write wrote. Raises Damaged (a StudyError) where the file is not that."""
         header, arrays = read_sealed_arrays(path)
-        try:
+        with readable(path):
             known = [np.asarray(arrays[name], np.float64) for name in _ARRAYS]
             known[-1] /= SCALE
             reference = cls(tuple(map(str, header["features"])), int(header["total"]), *known)
@@ -140,8 +140,6 @@ class Reference:
             if count and [array.shape for array in known] != shapes:
                 raise ValueError("its arrays do not fit together")
             return reference
-        except (*UNREADABLE, AttributeError) as error:
-            raise Damaged(f"cannot read {path}: {type(error).__name__}: {error}.") from None
 
 
 def write_reference(model: Model, problem: Problem, folder: Path) -> None:

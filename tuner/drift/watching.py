@@ -30,7 +30,7 @@ from ranktune.tuner.retuning.decision import REFIT
 from ranktune.tuner.retuning.versions import decision_of, delivery_of
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
 from ranktune.tuner.selection.results import load_result
-from ranktune.tuner.splits.sealing import check_sealed, is_written
+from ranktune.tuner.splits.seals import check_sealed, is_written
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.declaration import Study

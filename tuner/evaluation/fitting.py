@@ -24,9 +24,9 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.solvers.registry import make, solver_class
+from ranktune.tuner.evaluation.evaluate import LimitReached, Run
 from ranktune.tuner.evaluation.feature_sets import HALF_LIFE, SHARES, solver_parameters
 from ranktune.tuner.evaluation.models import growing_model, rounds_of
-from ranktune.tuner.evaluation.run import LimitReached, Run
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.policy.racing import GrowthRace
 from ranktune.tuner.splits.memory import left
@@ -203,6 +203,6 @@ def weighed(queries: Queries, parameters: Mapping[str, Value]) -> Queries:
     if not age.any():
         return queries
     weights = 0.5 ** (age / age.max() / share)
-    result = replace(queries, query_weights=queries.weight_of_query * weights, features_checked=True)
+    result = queries.replaced(query_weights=queries.weight_of_query * weights)
     note_selection(result, queries, np.arange(queries.n_queries))
     return result

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError, StudyError
-from ranktune.solvers.core.files import atomic_write
-from ranktune.solvers.data.monotone import named_signs
+from ranktune.solvers.core.files.archives import read_archive, write_archive
+from ranktune.solvers.core.files.atomic import atomic_write
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.query_columns.monotone import named_signs
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.evaluation.feature_sets import solver_parameters
 from ranktune.tuner.evaluation.task import Task
-from ranktune.tuner.splits.proof import read_archive
 from ranktune.tuner.splits.store import located
 
 KEPT = "kept"
@@ -95,7 +95,7 @@ def keep_scores(task: Task, scores: NDArray[np.float32]) -> None:
     with suppress(OSError):  # such as a full disk: the scores are then computed again
         path = _path(task, "npz")
         path.parent.mkdir(exist_ok=True)
-        atomic_write(path, lambda file: np.savez(file, scores=scores), sync=False)  # the archive has a checksum
+        atomic_write(path, write_archive({"scores": scores}), sync=False)  # the archive has a checksum
 
 
 def kept_scores(task: Task, n_documents: int) -> NDArray[np.float32] | None:

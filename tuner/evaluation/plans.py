@@ -19,7 +19,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.evaluation.evaluate import Plan
+from ranktune.tuner.evaluation.evaluate import Fit, LimitReached, Plan, Run
 from ranktune.tuner.evaluation.feature_order import selected_columns
 from ranktune.tuner.evaluation.feature_sets import solver_parameters
 from ranktune.tuner.evaluation.fitting import fitted, grown, n_rounds, progressive, read_for_fit, unfitted
@@ -33,7 +33,6 @@ from ranktune.tuner.evaluation.models import (
     kept_model,
     rounds_of,
 )
-from ranktune.tuner.evaluation.run import Fit, LimitReached, Run
 from ranktune.tuner.evaluation.task import Outcome, Task, chosen_parameters
 from ranktune.tuner.policy.racing import is_significantly_worse, still_racing
 from ranktune.tuner.splits.plans import Fold, Progressive, StoredPlan

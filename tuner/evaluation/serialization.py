@@ -1,33 +1,24 @@
 """Outcomes as bytes, from a worker that joined to the coordinator: JSON and arrays, no pickles.
 
-An npz file with the member outcome.json, an array q<k>.npy for the k-th metric, s<k>.npy for the k-th sample, and
-scores.npy if there are scores.
+An archive with a header, an array q<k> for the k-th metric, and scores if there are scores.
 """
 
 from __future__ import annotations
 
-import io
-import json
 import math
-import zipfile
-from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Json
+from ranktune.solvers.core.errors import Damaged
+from ranktune.solvers.core.files.archives import UNREADABLE, read_headed, write_archive
 from ranktune.tuner.evaluation.task import Outcome
-from ranktune.tuner.splits.proof import UNREADABLE
 
 LONGEST = 10_000
 """Characters kept of an error or a warning, and how many warnings are kept."""
 RESULT_CAP = 64 * 2**20
 """Bytes that the outcome of one trial may take."""
-
-Number = TypeVar("Number", np.float32, np.float64)
-_MEMBER = "outcome.json"
 
 
 _NUMBERS = ("nonzeros", "bytes", "microseconds", "cost")
@@ -50,37 +41,25 @@ def unpack(packed: bytes) -> Outcome:
     """Return the outcome that was packed; damaged or too many bytes become a failure."""
     try:
         return _unpacked(packed)
-    except UNREADABLE as error:
+    except (Damaged, *UNREADABLE) as error:
         return Outcome(error=f"its result came back damaged ({type(error).__name__}: {error})")
 
 
 def _packed(outcome: Outcome) -> bytes:
     about = {name: getattr(outcome, name) for name in _FIELDS} | {"metrics": list(outcome.per_query)}
     arrays = {f"q{k}": np.asarray(values, dtype=np.float64) for k, values in enumerate(outcome.per_query.values())}
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(_MEMBER, json.dumps(about))
-        write_arrays(archive, arrays)
-        if outcome.scores is not None:
-            write_arrays(archive, {"scores": np.asarray(outcome.scores, dtype=np.float32)})
-    return buffer.getvalue()
+    if outcome.scores is not None:
+        arrays["scores"] = np.asarray(outcome.scores, dtype=np.float32)
+    return write_archive(arrays, about, small=True)
 
 
 def _unpacked(packed: bytes) -> Outcome:
-    if len(packed) > RESULT_CAP:
-        raise ValueError(f"{len(packed)} bytes")
-    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-        if sum(member.file_size for member in archive.infolist()) > 2 * RESULT_CAP:
-            raise ValueError("too large when unpacked")
-        about = json.loads(archive.read(_MEMBER))
-        names = set(archive.namelist())
-        per_query = {str(name): _array(archive, f"q{k}.npy", np.float64) for k, name in enumerate(about["metrics"])}
-        outcome = Outcome(
-            per_query=per_query,
-            scores=_array(archive, "scores.npy", np.float32) if "scores.npy" in names else None,
-            **{name: about[name] for name in _FIELDS if name in about},
-        )
-        return typed(outcome)
+    about, arrays = read_headed(packed, 2 * RESULT_CAP)
+    if any(array.dtype.kind != "f" or array.ndim != 1 for array in arrays.values()):
+        raise ValueError("it holds other arrays than scores")
+    per_query = {str(name): arrays[f"q{k}"] for k, name in enumerate(about["metrics"])}
+    known = {name: about[name] for name in _FIELDS if name in about}
+    return typed(Outcome(per_query, scores=arrays.get("scores"), **known))
 
 
 def typed(outcome: Outcome) -> Outcome:
@@ -108,27 +87,3 @@ def _number(value: object, otherwise: float) -> float:
     except (TypeError, ValueError, OverflowError):
         return otherwise
     return number if math.isfinite(number) else otherwise
-
-
-def write_arrays(archive: zipfile.ZipFile, arrays: Mapping[str, NDArray[np.generic]]) -> None:
-    """Write arrays into an npz file, the same bytes for the same arrays.
-
-    np.savez takes no names that are not Python identifiers.
-    """
-    for name, values in arrays.items():
-        member = io.BytesIO()
-        np.lib.format.write_array(member, values, allow_pickle=False)
-        archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue(), archive.compression)
-
-
-def _array(archive: zipfile.ZipFile, name: str, kind: type[Number]) -> NDArray[Number]:
-    """Return the array of a member, whose stated size is checked against its bytes first."""
-    stored = archive.read(name)
-    file = io.BytesIO(stored)
-    version = np.lib.format.read_magic(file)
-    if version != (1, 0):
-        raise ValueError(f"array format {version}")
-    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-    if dtype != np.dtype(kind) or len(shape) != 1 or shape[0] * dtype.itemsize != len(stored) - file.tell():
-        raise ValueError(f"array of {dtype} {shape}")
-    return np.frombuffer(stored, dtype=kind, offset=file.tell()).copy()

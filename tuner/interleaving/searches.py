@@ -6,19 +6,23 @@ session, position, team, and whether it was clicked. Balanced lists have the ran
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import polars
-from polars import col
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.clicks.reading.cells import TRUTH, hashed, is_null, lists_of, numbers_of, text_of
 from ranktune.solvers.clicks.reading.roles import AMOUNTS, NAMES
-from ranktune.solvers.clicks.reading.sources import frames
-from ranktune.solvers.core.arrays import Array
+from ranktune.solvers.clicks.reading.sources import batches
+from ranktune.solvers.clicks.reading.store import coded, first_of, mixed
+from ranktune.solvers.core.arrays import Array, Floats, Ints, as_floats
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
+from ranktune.solvers.data.readers.tables.opening import find_roles
 from ranktune.tuner.interleaving.lists import BALANCED, METHODS, NEITHER, TEAM_DRAFT, A, B
 
 ROLES: Mapping[str, Sequence[str]] = {
@@ -33,8 +37,12 @@ ROLES: Mapping[str, Sequence[str]] = {
     "click": AMOUNTS["click"],
 }
 """What a column can be, and the names that suggest it. Of several, the first is taken."""
+KEY, RANKS = ["query", "search", "session"], ("rank_a", "rank_b")
+"""Roles of which one tells searches apart, and those of balanced lists."""
 UNRANKED = 2**31 - 1
 """The rank of a document that a ranking does not have."""
+Roles = Mapping[str, Sequence[str]]
+Cells = Mapping[str, pa.StringArray]
 OTHER_TEAM = "a team that is neither A, B nor -"
 FAULTY = "another row of its search is left out"
 
@@ -70,155 +78,146 @@ def read_searches(paths: Sequence[Path], columns: Mapping[str, str], method: str
     if not paths:
         raise ParameterError("no file is given. Give the files of a log: csv, Parquet or jsonl.")
     wanted = {name.lower() for names in (*ROLES.values(), columns.values()) for name in names}
-    account, parts = Account(), list[polars.DataFrame]()
-    found = set[str]()
-    for number, path in enumerate(paths):
-        for block, frame in enumerate(frames(path, wanted, account)):
-            roles = _roles_of(frame.columns, columns, path)
-            found |= roles.keys()
-            frame = frame.select(col(name).alias(role) for role, name in roles.items())
-            if isinstance(frame.schema["team"], polars.List):
-                place = polars.concat_str(polars.lit(f"{number} {block} "), polars.int_range(polars.len()))
-                frame = _of_lists(frame.with_columns(place.alias("search")), account)
-            elif "position" not in roles or not {"search", "session", "query"} & roles.keys():
-                missing = "position" if "position" not in roles else "query"
-                raise DataError(f"{path}: has no column of the {missing}. {_remedy(missing, frame.columns)}")
-            parts.append(_rows(frame))
+    account, parts, known = Account(), list[Array](), set[str]()
+    for path in paths:
+        for batch in batches(path, wanted, account):
+            names = batch.schema.names
+            roles = find_roles(names, ROLES, columns, str(path))
+            known |= roles.keys()
+            is_list = "team" in roles and pa.types.is_nested(batch.column(roles["team"][0]).type)
+            needed = [["team"], ["click"], *([] if is_list else [["position"], KEY])]
+            lacking = next((group[0] for group in needed if not roles.keys() & set(group)), None)
+            if lacking is not None:
+                raise DataError(
+                    f"{path}: has no column of the {lacking}. Name it: columns={{{lacking!r}: 'NAME'}}. Recognised "
+                    f"names are {', '.join(ROLES[lacking])}; columns of use: {', '.join(names) or 'none'}."
+                )
+            cells = {role: text_of(batch, roles.get(role, ())[:1]) for role in ROLES}
+            parts.append(
+                _of_lists(batch, roles, cells, account, len(parts)) if is_list else _of_documents(roles, cells)
+            )
     if not parts:
         raise DataError(f"{listed(paths)}: holds no rows. Give a log of lists and their clicks.")
-    rows = _checked(polars.concat(parts), account)
-    if not rows.height:
+    rows = _checked(np.concatenate(parts), account)
+    if not len(rows):
         raise DataError(f"{listed(paths)}: no search is left to be judged.{account.most_left_out}")
-    ranked = {"rank_a", "rank_b"} <= found
+    ranked = known.issuperset(RANKS)
     if method == BALANCED and not ranked:
         raise DataError(
             f"{listed(paths)}: has no ranks_a and ranks_b, by which balanced lists are judged. Log them too."
         )
     method = method or (BALANCED if ranked else TEAM_DRAFT)
-    ahead = _ahead_balanced() if method == BALANCED else (col("side") * col("clicked").cast(polars.Int32)).sum()
-    each = rows.group_by("search", maintain_order=True).agg(
-        ahead.sign().alias("outcome"), col("query", "user").first(), col("clicked").any()
-    )
+    _, first, search = np.unique(rows["search"], return_index=True, return_inverse=True)
+    order, clicked = np.argsort(first), rows["clicked"] > 0.0
+    ahead = _ahead_balanced(rows, search) if method == BALANCED else rows["side"] * clicked
     account.used["shown"] += account.lines - account.counted
-    outcome, query, user, clicked = (each[name].to_numpy() for name in ("outcome", "query", "user", "clicked"))
-    return Searches(method, outcome, query, user, clicked, "user" in found, account.copy())
-
-
-def _roles_of(names: Sequence[str], columns: Mapping[str, str], path: Path) -> dict[str, str]:
-    """Return role -> its column. Raises DataError where the team or the clicks have none."""
-    by_name = {name.lower(): name for name in names}
-    roles = dict[str, str]()
-    for role, known in ROLES.items():
-        given = columns.get(role)
-        if given is not None and given.lower() not in by_name:
-            raise DataError(f"{path}: has no column {given!r} for the {role}. {nearest(given, names)}")
-        present = [by_name[name.lower()] for name in ((given,) if given else known) if name.lower() in by_name]
-        roles |= dict.fromkeys([role], present[0]) if present else {}
-    for role in ("team", "click"):
-        if role not in roles:
-            raise DataError(f"{path}: has no column of the {role}. {_remedy(role, names)}")
-    return roles
-
-
-def _remedy(role: str, names: Iterable[str]) -> str:
-    return (
-        f"Name it: columns={{{role!r}: 'NAME'}}. Recognised names are {', '.join(ROLES[role])}; columns of use: "
-        f"{', '.join(names) or 'none'}."
+    return Searches(
+        method,
+        np.sign(np.bincount(search, ahead))[order].astype(np.int64),
+        rows["query"][first[order]],
+        rows["user"][first[order]],
+        np.bincount(search, clicked)[order] > 0.0,
+        "user" in known,
+        account.copy(),
     )
 
 
-def _of_lists(frame: polars.DataFrame, account: Account) -> polars.DataFrame:
+_ROW = np.dtype(
+    [
+        *((name, np.uint64) for name in ("search", "query", "user")),
+        *((name, np.float64) for name in ("position", "side", "clicked")),
+        *((name, np.int64) for name in RANKS),
+    ]
+)
+"""A document of a list: 0 for no search, NaN for a fault; side is 1 for A, -1 for B and 0 for no team."""
+
+
+def _of_lists(batch: pa.RecordBatch, roles: Roles, cells: Cells, account: Account, number: int) -> Array:
     """Return a row for each document of lists, whose clicks are the positions that were clicked, from 1."""
-    if not isinstance(frame.schema["click"], polars.List):
-        frame = frame.with_columns(polars.lit(None, polars.List(polars.String)).alias("click"))
-    length, lists = col("team").list.len(), [name for name in ("rank_a", "rank_b") if name in frame.columns]
-    clicks = col("click").cast(polars.List(polars.String)).cast(polars.List(polars.Int64), strict=False)
-    outside = clicks.list.eval((polars.element() < 1) | polars.element().is_null()).list.any() | (
-        clicks.list.max() > length
+    lists = {name: lists_of(batch.column(roles[name][0])) for name in ("team", "click", *RANKS) if name in roles}
+    length = {name: pc.list_value_length(each).fill_null(0).to_numpy() for name, each in lists.items()}
+    parent = {name: pc.list_parent_indices(each).to_numpy() for name, each in lists.items()}
+    click, size = numbers_of(pc.list_flatten(lists["click"])), length["team"]
+    inside = (click >= 1) & (click <= size[parent["click"]]) & (click == np.floor(click))
+    strange = np.isnan(_sides(pc.list_flatten(lists["team"])))
+    kept = account.sift(
+        [
+            ("no list of teams", size == 0),
+            ("no list of clicked positions", is_null(lists["click"])),
+            (OTHER_TEAM, np.bincount(parent["team"], strange, batch.num_rows) > 0),
+            *(("ranks are not as many as teams", length[name] != size) for name in RANKS if name in roles),
+            ("a clicked position outside of the list", np.bincount(parent["click"], ~inside, batch.num_rows) > 0),
+        ]
     )
-    faults = {
-        "no list of teams": length.fill_null(0) == 0,
-        "no list of clicked positions": col("click").is_null(),
-        OTHER_TEAM: col("team").list.eval(_side(polars.element()).is_null()).list.any(),
-        "ranks are not as many as teams": polars.any_horizontal(
-            polars.lit(False), *((col(name).list.len() != length).fill_null(True) for name in lists)
-        ),
-        "a clicked position outside of the list": outside.fill_null(False),
-    }
-    for reason, which in faults.items():
-        bad = frame.select(which).to_series()
-        account.left_out[reason] += int(bad.sum())
-        frame = frame.filter(~bad)
-    frame = frame.with_columns(clicks.alias("clicks"), polars.int_ranges(1, length + 1).alias("position"))
-    frame = frame.explode("team", "position", *lists)
-    return frame.with_columns(col("position").is_in("clicks").cast(polars.String).alias("click")).drop("clicks")
+    of_list = np.repeat(np.flatnonzero(kept), size[kept])
+    cells = {name: column.take(pa.array(of_list)) for name, column in cells.items()}
+    cells |= {name: pc.list_flatten(each.filter(pa.array(kept))) for name, each in lists.items()}
+    place = as_floats(np.arange(len(of_list)) - np.searchsorted(of_list, of_list) + 1)
+    clicked = np.isin(mixed(of_list, place), mixed(parent["click"], click))
+    return _rows(cells, mixed(of_list, np.full(len(of_list), number)), place, clicked)
 
 
-def _side(team: polars.Expr) -> polars.Expr:
-    """Return 1 for A, -1 for B, 0 for no team, null for another text."""
-    text = team.cast(polars.String).str.strip_chars().str.to_uppercase().fill_null(NEITHER)
-    return text.replace_strict({A: 1, B: -1, NEITHER: 0, "": 0, "NONE": 0}, default=None, return_dtype=polars.Int32)
+def _of_documents(roles: Roles, cells: Cells) -> Array:
+    """Return the rows of a log whose lines are documents of lists."""
+    key = [cells[name] for name in (["search"] if "search" in roles else ["session", "query"])]
+    search = np.where(np.all([*map(is_null, key)], axis=0), 0, mixed(*map(hashed, key)))
+    clicked = numbers_of(pc.fill_null(cells["click"], "0"), TRUTH)
+    return _rows(cells, search, numbers_of(cells["position"]), np.where(clicked >= 0.0, clicked, np.nan))
 
 
-def _rows(frame: polars.DataFrame) -> polars.DataFrame:
-    """Return rows of numbers: null where there is a fault, or for a user who is not known."""
-    names = frame.columns
-    key = ["search"] if "search" in names else [name for name in ("session", "query") if name in names]
-    together = polars.concat_str(col(key).cast(polars.String).fill_null(""), separator="\x1f")
-    search = polars.when(polars.any_horizontal(col(key).is_not_null())).then(together.hash(seed=0))
-
-    def numbered(name: str) -> polars.Expr:
-        text = col(name).cast(polars.String) if name in names else polars.lit(None, polars.String)
-        return polars.when(text.is_not_null()).then(text.hash(seed=0)).otherwise(search)
-
-    def rank(name: str) -> polars.Expr:
-        ranked = col(name).cast(polars.Float64, strict=False).cast(polars.Int32, strict=False)
-        return (ranked if name in names else polars.lit(None, polars.Int32)).fill_null(UNRANKED)
-
-    click = col("click").cast(polars.String).str.to_lowercase()
-    number = click.replace({"true": "1", "false": "0", "": "0"}).fill_null("0").cast(polars.Float64, strict=False)
-    return frame.select(
-        search.alias("search"),
-        numbered("query").alias("query"),
-        numbered("user").alias("user"),
-        col("position").cast(polars.Float64, strict=False),
-        _side(col("team")).alias("side"),
-        polars.when(number.is_finite() & (number >= 0)).then(number > 0).alias("clicked"),
-        rank("rank_a").alias("rank_a"),
-        rank("rank_b").alias("rank_b"),
-    )
+def _rows(cells: Cells, search: Array, position: Floats, clicked: Array) -> Array:
+    """Return rows of searches, each of a query and a user of its own where the log does not tell."""
+    rows = np.empty(len(search), _ROW)
+    rows["search"], rows["position"], rows["side"], rows["clicked"] = search, position, _sides(cells["team"]), clicked
+    for name in ("query", "user"):
+        rows[name] = np.where(is_null(cells[name]), search, hashed(cells[name]))
+    for name in RANKS:
+        rows[name] = _ranks(cells[name])
+    return rows
 
 
-def _checked(rows: polars.DataFrame, account: Account) -> polars.DataFrame:
+def _sides(team: pa.StringArray) -> Floats:
+    """Return 1 for A, -1 for B, 0 for no team, NaN for another text."""
+    sides = {A: 1.0, B: -1.0, NEITHER: 0.0, "NONE": 0.0, "": 0.0}
+    place, texts = coded(team)
+    return np.array([*(sides.get(text.strip().upper(), np.nan) for text in texts), 0.0])[place]
+
+
+def _ranks(column: pa.StringArray) -> Floats:
+    ranks = np.trunc(numbers_of(column))
+    return np.where(np.abs(ranks) < UNRANKED, ranks, UNRANKED)
+
+
+def _checked(rows: Array, account: Account) -> Array:
     """Return the rows of whole searches: those with a fault are left out with all rows of their search."""
-    faults = {
-        "neither query nor session": "search",
-        OTHER_TEAM: "side",
-        "a click that is no number": "clicked",
-        "no position": "position",
-    }
-    bad = list[polars.Series]()
-    for reason, name in faults.items():
-        at_fault = rows.filter(col(name).is_null())
-        account.left_out[reason] += at_fault.height
-        bad.append(at_fault["search"])
-        rows = rows.filter(col(name).is_not_null())
-    whole = rows.filter(~col("search").is_in(polars.concat(bad).drop_nulls().implode()))
-    account.left_out[FAULTY] += rows.height - whole.height
+    kept = account.sift(
+        [
+            ("neither query nor session", rows["search"] == 0),
+            (OTHER_TEAM, np.isnan(rows["side"])),
+            ("a click that is no number", np.isnan(rows["clicked"])),
+            ("no position", np.isnan(rows["position"])),
+        ]
+    )
+    whole = kept & ~np.isin(rows["search"], rows["search"][~kept])
+    account.left_out[FAULTY] += int((kept & ~whole).sum())
+    rows = rows[whole]
     # a click may have a row of its own
-    whole = whole.with_columns(col("clicked").any().over("search", "position", "side"))
-    once = whole.unique(["search", "position"], keep="first", maintain_order=True)
-    account.left_out["a position that its search has already"] += whole.height - once.height
-    return once
+    shown = mixed(rows["search"], rows["position"], rows["side"])
+    rows["clicked"] = np.isin(shown, shown[rows["clicked"] > 0.0])
+    once = first_of(rows["search"], rows["position"])
+    account.left_out["a position that its search has already"] += int((~once).sum())
+    return rows[once]
 
 
-def _ahead_balanced() -> polars.Expr:
-    """Return by how many clicks A is ahead in a search, down to the smallest rank that covers them all.
+def _ahead_balanced(rows: Array, search: Ints) -> Ints:
+    """Return the credit of A of each row, (n,), down to the smallest rank that covers all clicks of its search.
 
     Source: Joachims 2002; Chapelle, Joachims, Radlinski & Yue 2012, "Large-scale validation and analysis of
     interleaved search evaluation", section 3.1.
     """
-    low = polars.min_horizontal("rank_a", "rank_b")
-    rank = low.filter(col("clicked") & (low < UNRANKED)).max()
-    in_a, in_b = ((col("clicked") & (col(name) <= rank)).sum().cast(polars.Int64) for name in ("rank_a", "rank_b"))
-    return in_a - in_b
+    low, clicked = np.minimum(rows["rank_a"], rows["rank_b"]), rows["clicked"] > 0.0
+    rank = np.full(len(rows), -UNRANKED)
+    counted = clicked & (low < UNRANKED)
+    np.maximum.at(rank, search[counted], low[counted])
+    in_a, in_b = (clicked & (rows[name] <= rank[search]) for name in RANKS)
+    return in_a.astype(np.int64) - in_b

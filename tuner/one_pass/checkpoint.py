@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
-
-import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Json, JsonView
-from ranktune.solvers.core.errors import StudyError
-from ranktune.solvers.core.files import atomic_write
-from ranktune.tuner.splits.proof import Damaged, read_archive
+from ranktune.solvers.core.errors import Damaged, StudyError
+from ranktune.solvers.core.files.archives import read_headed, write_archive
+from ranktune.solvers.core.files.atomic import atomic_write
 
 FORMAT = 1
 
@@ -48,14 +44,8 @@ class Checkpoint:
         assert self.path is not None
         begun = time.monotonic()
         about = {"format": FORMAT, "declared": self.declared, **about}
-        text = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
-
-        def write(file: BinaryIO) -> None:
-            parts: Json = {f"state-{name}": array for name, array in arrays.items()}
-            np.savez(file, about=text, **parts)
-
         try:
-            atomic_write(self.path, write)
+            atomic_write(self.path, write_archive(arrays, about))
         except OSError as error:
             raise StudyError(
                 f"cannot write {self.path}: {error.strerror}. Give a folder you may write to, with room."
@@ -71,10 +61,9 @@ class Checkpoint:
         if self.path is None or not self.path.exists():
             return None
         try:
-            arrays = read_archive(self.path)
-            about = json.loads(arrays.pop("about").tobytes())
+            about, arrays = read_headed(self.path)
             known = about["format"]
-        except (Damaged, ValueError, KeyError, TypeError) as error:
+        except (Damaged, KeyError, TypeError) as error:
             raise StudyError(f"{self.path} is damaged ({error}). Remove it, and the pass begins again.") from None
         if known != FORMAT:
             raise StudyError(
@@ -87,4 +76,6 @@ class Checkpoint:
                     "what was given then, or another folder. Releases before 0.2.2 knew data by other digests: remove "
                     "such a file, and the pass begins again."
                 )
-        return about, {name.removeprefix("state-"): array for name, array in arrays.items()}
+        return about, {
+            name.removeprefix("state-"): array for name, array in arrays.items()
+        }  # as older releases named them

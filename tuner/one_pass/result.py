@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
+from ranktune.solvers.base.passes import PassRanker
 from ranktune.solvers.core.arrays import Floats, Json
-from ranktune.solvers.core.space import Value
+from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value, When, defaults, is_active, with_defaults
+from ranktune.solvers.linear.presets import ElasticRank
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.tuner.one_pass.configurations import Configuration
+from ranktune.solvers.online.solar import SOLAR1
+from ranktune.tuner.policy.policy import POLICY
 
 Z = 1.959964
 """Standard errors of an interval of 95 percent."""
@@ -158,3 +162,128 @@ def _plain(entry: Entry) -> Json:
     about = {name: getattr(entry, name) for name in named}
     numbers = {name: getattr(entry, name) for name in ("mean", "low", "high", "difference", "error")}
     return about | {name: value if np.isfinite(value) else None for name, value in numbers.items()}
+
+
+RANKERS: Mapping[str, type[PassRanker]] = {"ElasticRank": ElasticRank, "SOLAR1": SOLAR1}
+
+FIXED: Mapping[str, Mapping[str, Value]] = {
+    "ElasticRank": {"passes": 1, "optimizer": "fobos", "schedule": "adagrad"},
+    "SOLAR1": {"passes": 1},
+}
+"""What all configurations of a solver have in common: what learning together needs."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A solver and its parameters, all of them that differ from the constructor's."""
+
+    solver: str
+    parameters: Mapping[str, Value]
+
+    def __post_init__(self) -> None:
+        """Give parameters that an earlier version wrote their names of today."""
+        object.__setattr__(self, "parameters", RANKERS[self.solver].former.current(self.parameters))
+
+    def ranker(self) -> PassRanker:
+        """Return a new ranker of this configuration."""
+        return RANKERS[self.solver](**self.parameters)
+
+
+class ConfigurationSpace:
+    """What can be drawn: the configurations of the named solvers that suit sparse, or dense, features.
+
+    Sparse features are used as they are: a feature that the first block does not hold would have no scale. The loss
+    "pairwise_logistic" comes with the pair weight "ndcg" alone: over all pairs it costs as much as all others together.
+    """
+
+    def __init__(self, solvers: Sequence[str] | None, sparse: bool) -> None:
+        for name in solvers or ():
+            if name not in RANKERS:
+                raise ParameterError(f"solver '{name}' cannot learn in one pass with others. {nearest(name, RANKERS)}")
+        kept = [name for name in RANKERS if not solvers or name in solvers]
+        scalings = ("none",) if sparse else ("standard", "minmax")
+        declared: dict[str, Parameter] = {parameter.name: parameter for parameter in ElasticRank.space}
+        eta0, l1, l2 = (replace(declared[name], when=None) for name in ("eta0", "l1", "l2"))
+        spaces: dict[str, tuple[Parameter, ...]] = {
+            "ElasticRank": (
+                Choice("loss", ("pairwise_hinge", "pairwise_squared_hinge", "pairwise_logistic")),
+                Choice(
+                    "pair_weight",
+                    ("uniform", "ndcg"),
+                    "uniform",
+                    When("loss", ("pairwise_hinge", "pairwise_squared_hinge")),
+                ),
+                Choice("pair_weight", ("ndcg",), "ndcg", When("loss", ("pairwise_logistic",))),
+                eta0,
+                l1,
+                l2,
+                Choice("scaling", scalings),
+            ),
+            # One scaling: all configurations then share the products of documents.
+            "SOLAR1": (Float("C", 1e-6, 1.0, log=True), Choice("scaling", scalings[:1])),
+        }
+        self.spaces = {
+            name: tuple(
+                replace(p, default=scalings[0]) if isinstance(p, Choice) and p.name == "scaling" else p
+                for p in with_defaults(spaces[name], RANKERS[name].__init__)
+            )
+            for name in kept
+        }
+        shares = np.array([share for name, share in zip(RANKERS, POLICY.one_pass.shares, strict=True) if name in kept])
+        self._bounds = np.cumsum(shares / shares.sum())
+        self._width = 1 + max(len(space) for space in self.spaces.values())
+
+    def first(self, count: int, generator: np.random.Generator) -> list[Configuration]:
+        """Return the default of each solver, and others that cover the space evenly (a Latin hypercube)."""
+        result = [self._filled(name, defaults(space)) for name, space in self.spaces.items()][:count]
+        rest = count - len(result)
+        strata = np.column_stack([generator.permutation(rest) for _ in range(self._width)])
+        points = (strata + generator.random(strata.shape)) / max(rest, 1)
+        return result + [self._at(point) for point in points]
+
+    def drawn(self, generator: np.random.Generator) -> Configuration:
+        """Return a configuration drawn uniformly."""
+        return self._at(generator.random(self._width))
+
+    def near(self, other: Configuration, generator: np.random.Generator) -> Configuration:
+        """Return a configuration of the same solver near another one."""
+        values: dict[str, Value] = {}
+        for parameter in self.spaces[other.solver]:
+            if not is_active(parameter, values):
+                continue
+            value = other.parameters.get(parameter.name, parameter.default)
+            if isinstance(parameter, Choice):
+                kept = generator.random() < POLICY.one_pass.kept and value in parameter.choices
+                values[parameter.name] = value if kept else _value(parameter, generator.random())
+            else:
+                place = _place(parameter, value) + POLICY.one_pass.near * generator.standard_normal()
+                values[parameter.name] = _value(parameter, float(np.clip(place, 0.0, 1.0)))
+        return self._filled(other.solver, values)
+
+    def _at(self, point: Floats) -> Configuration:
+        """Return the configuration at a point of the unit cube."""
+        name = list(self.spaces)[min(int(np.searchsorted(self._bounds, point[0])), len(self.spaces) - 1)]
+        values: dict[str, Value] = {}
+        for parameter, place in zip(self.spaces[name], point[1:], strict=False):
+            if is_active(parameter, values):
+                values[parameter.name] = _value(parameter, float(place))
+        return self._filled(name, values)
+
+    def _filled(self, solver: str, values: Mapping[str, Value]) -> Configuration:
+        return Configuration(solver, {**values, **FIXED[solver]})
+
+
+def _value(parameter: Parameter, place: float) -> Value:
+    """Return the value at a place from 0 to 1 of the range of parameter."""
+    if isinstance(parameter, Choice):
+        return parameter.choices[min(int(place * len(parameter.choices)), len(parameter.choices) - 1)]
+    low, high = float(parameter.low), float(parameter.high)
+    value = low * (high / low) ** place if parameter.log else low + (high - low) * place
+    value = min(max(value, low), high)
+    return round(value) if isinstance(parameter, Int) else value
+
+
+def _place(parameter: Float | Int, value: Any) -> float:
+    """Return the place from 0 to 1 of a value in the range of parameter."""
+    low, high = float(parameter.low), float(parameter.high)
+    return float(np.log(value / low) / np.log(high / low)) if parameter.log else (value - low) / (high - low)

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ranktune.solvers.abilities import MONOTONE, QUERY_WEIGHTS, VERBS
 from ranktune.solvers.core.arrays import Array, Floats, Json, JsonView
 from ranktune.solvers.core.errors import AllFailed, DataError, StudyError
 from ranktune.solvers.data.blocks import block_of, query_ranges
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.query_columns.column import for_fitting
 from ranktune.solvers.joint.learners import JointLearners
 from ranktune.solvers.metrics.metrics import Judgements, Metric
 from ranktune.solvers.models.linear import LinearModel
@@ -21,9 +23,8 @@ from ranktune.tuner.evaluation.plans import Final
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.one_pass import race
 from ranktune.tuner.one_pass.checkpoint import Checkpoint
-from ranktune.tuner.one_pass.configurations import Configuration, ConfigurationSpace
-from ranktune.tuner.one_pass.result import Entry, OnePassResult
-from ranktune.tuner.splits.proof import file_digest
+from ranktune.tuner.one_pass.result import Configuration, ConfigurationSpace, Entry, OnePassResult
+from ranktune.tuner.splits.seals import file_digest
 from ranktune.tuner.statistics.intervals import bootstrap_interval
 
 SAMPLE_ROWS = 32_768
@@ -55,7 +56,7 @@ class OnePassTuning:
         after: Path | None = None,
     ) -> None:
         check_usable(queries)
-        queries = queries.without_void_columns()
+        queries = for_fitting(queries)
         self._queries, self._metric = queries, metric
         self._report = progress or (lambda text: None)
         self._space = ConfigurationSpace(solvers or None, queries.is_sparse)
@@ -240,10 +241,8 @@ def check_usable(queries: Queries) -> None:
     """Raise DataError for what configurations that learn together cannot use."""
     if queries.has_missing:
         raise DataError("a pass needs features without missing values. Read the data with missing='zero'.")
-    if queries.query_weights is not None:
-        raise DataError("a pass counts all queries alike: leave their weights out, or call tune.")
-    if queries.monotone is not None:
-        raise DataError("a pass does not honour monotone constraints: leave them out, or call tune.")
+    for name in {QUERY_WEIGHTS, MONOTONE} & queries.columns.keys():
+        raise DataError(f"a pass cannot {VERBS[name]}: leave {name} out, or call tune.")
     if not queries.has_pairs:
         raise DataError("no query has two different grades, so that there is nothing to learn. Check the grades.")
 

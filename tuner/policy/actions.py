@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.policy.turns import Account
+from ranktune.tuner.policy.policy import POLICY, Policy
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,53 @@ class Growing:
     params: Mapping[str, Value]
     value: float
     first: bool
+
+
+@dataclass(eq=False)
+class Account:
+    """What a search has used and reached.
+
+    Attributes
+    ----------
+    size : float
+        Configurations that there are to try.
+    trials, running : int
+        Finished trials, and those that are running.
+    seconds : float
+        What the finished ones took.
+    usual : dict of str to float
+        How long the next trial of each solver may take.
+    poor : int
+        Suggestions in a row with too small an expected gain.
+    """
+
+    size: float = float("inf")
+    trials: int = 0
+    running: int = 0
+    seconds: float = 0.0
+    usual: dict[str, float] = field(default_factory=dict)
+    poor: int = 0
+
+    @property
+    def tried(self) -> int:
+        """Trials that have begun."""
+        return self.trials + self.running
+
+    @property
+    def used(self) -> float:
+        """The seconds that the search has used, with those that its running trials are expected to take."""
+        return self.seconds + self.running * (self.seconds / self.trials if self.trials else 0.0)
+
+    def spend(self, solver: str, seconds: float, policy: Policy = POLICY) -> None:
+        """Count the seconds of a finished trial."""
+        self.trials += 1
+        self.seconds += seconds
+        self.usual[solver] = max(policy.search.usual * self.usual.get(solver, 0.0), seconds)
+
+    def suggested(self, gain: float | None, until: float, policy: Policy = POLICY) -> None:
+        """Count a suggestion with its expected gain, None where the sampler expects none, which should be `until`."""
+        is_poor = gain is not None and gain < until and self.trials >= policy.search.min_trials
+        self.poor = self.poor + 1 if is_poor else 0
 
 
 @dataclass(frozen=True, eq=False)

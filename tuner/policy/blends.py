@@ -265,11 +265,5 @@ def _greedy(candidates: NDArray[np.floating], queries: Queries, metric: Metric, 
 
 def _rows(queries: Queries, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], Queries]:
     """Return the documents of the queries of these numbers, and those queries without features."""
-    rows = np.concatenate([np.arange(queries.starts[q], queries.starts[q + 1]) for q in numbers])
-    starts = np.concatenate([[0], np.cumsum(queries.lengths[numbers])]).astype(np.int64)
-    ids = None if queries.document_ids is None else queries.document_ids[rows]
-    features = np.zeros((len(rows), 1), dtype=np.float32)  # metrics look at grades and clicks alone
-    weights = None if queries.query_weights is None else queries.query_weights[numbers]
-    clicks = None if queries.clicks is None else queries.clicks[rows]
-    grades, names = queries.grades[rows], queries.query_ids[numbers]
-    return rows, Queries(features, grades, starts, names, ids, query_weights=weights, clicks=clicks)
+    rows = np.arange(queries.n_documents)[queries.documents_of(numbers)]
+    return rows, queries.without_features().select(numbers)

@@ -4,17 +4,24 @@ The first configurations come first, one of each solver, as the level that the s
 boosting, unless it needs nearly all of the time. Then unfinished models continue before other configurations begin: the
 rest of the first ones, but for solvers that are significantly worse, and what the samplers suggest. A search that ends
 by gain ends after trials in vain.
+
+Of the searches that are open the one is next that has used the least time. The seconds of a search are divided by the
+odds that its solver is the best, paired by query: the one that leads has most of the time, another that is as good has
+as much, and one that is far behind may still recover.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from ranktune.tuner.policy.actions import Finish, Fit, Grow, Growing, Known, Next, Suggest, Untried
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.metrics.means import mean_or_zero
+from ranktune.tuner.policy.actions import Account, Finish, Fit, Grow, Growing, Known, Next, Suggest, Untried
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.racing import can_be_cut
 from ranktune.tuner.policy.reserve import Took
-from ranktune.tuner.policy.turns import Account, is_open, time_used
+from ranktune.tuner.statistics.intervals import z_score
 
 ALL_RUN = "all trials were run"
 NO_TIME = "no further trial fits into the time"
@@ -106,3 +113,26 @@ def with_reserve(known: Known, took: Mapping[str, Took]) -> dict[str, Took]:
     Those of solvers that are significantly worse are only reported: they are rescored and refitted if there is time.
     """
     return {solver: Took(0.0, 0.0) if solver in known.worse else each for solver, each in took.items()}
+
+
+def is_open(account: Account, share: float, policy: Policy = POLICY) -> bool:
+    """Return whether a search has configurations left, promises a gain, and has not had its share of the trials."""
+    return account.poor < policy.search.poor and account.tried < min(account.size, share)
+
+
+def most_in_vain(fit_seconds: float, policy: Policy = POLICY) -> int:
+    """Return how many trials in a row end a search in vain, if a boosted one takes about so many seconds."""
+    rules = policy.search
+    return int(min(max(rules.seconds_in_vain / max(fit_seconds, 1e-9), rules.poor), rules.most_in_vain))
+
+
+def behind_best(bests: Mapping[str, Floats], weights: Floats | None = None) -> dict[str, float]:
+    """Return by how many standard errors each solver is behind the best, given what its best trial scored by query."""
+    best = max(bests.values(), key=lambda values: mean_or_zero(values, weights))
+    return {name: z_score(best, own, weights) for name, own in bests.items()}
+
+
+def time_used(account: Account, behind: float, policy: Policy = POLICY) -> float:
+    """Return the seconds by which searches take turns, of a solver so many standard errors behind the best."""
+    odds = math.erfc(behind / math.sqrt(2.0)) / math.erfc(-behind / math.sqrt(2.0))
+    return account.used / max(odds, policy.search.least_share)

@@ -69,7 +69,7 @@ class Race:
 
 @dataclass(frozen=True)
 class Searching:
-    """Which trial is next (`ranktune.tuner.policy.next_trial`, `ranktune.tuner.policy.turns`).
+    """Which trial is next (`ranktune.tuner.policy.next_trial`).
 
     Attributes
     ----------

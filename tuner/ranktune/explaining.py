@@ -17,8 +17,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.sources.scoring import model_of
-from ranktune.solvers.explanation.contributions import contributions, is_exact
-from ranktune.solvers.explanation.effects import grid_of, partial_effects
+from ranktune.solvers.explanation.contributions import contributions, grid_of, is_exact, partial_effects
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.metrics.metrics import Metric, metric_for
 from ranktune.solvers.models.base import Model

@@ -109,7 +109,7 @@ class StudyResult(Result):
         >>> skopt.plots.plot_objective(skopt_result, plot_dims=["RankSVM.C", "RankSVM.loss"])  # doctest: +SKIP
         """
         load("skopt")
-        from ranktune.tuner.samplers.skopt_result import skopt_result
+        from ranktune.tuner.samplers.skopt import skopt_result
         from ranktune.tuner.storage.record import number_of
         from ranktune.tuner.study.home import StudyFolder
 

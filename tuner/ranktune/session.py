@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from concurrent.futures import Future
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from ranktune.dashboards.tracking.following import logged
 from ranktune.notebook import StudyResult, shown
-from ranktune.reading import Sources, load_for_workers, read_and_prepare
-from ranktune.solvers.core.errors import StudyError, without_secrets
+from ranktune.reading import Sources, compile_for_workers, load_for_workers, read_and_prepare
+from ranktune.solvers.core.errors import Damaged, StudyError, without_secrets
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
+from ranktune.solvers.names import SOLVERS
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.preparation import IN_GAP, reopen
 from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.search.progress import Progress, Silent
 from ranktune.tuner.selection.results import load_result
-from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.storage.locations import Locations
 from ranktune.tuner.storage.membership import Ownership
 from ranktune.tuner.study.deadline import Deadline
@@ -61,10 +62,20 @@ class Session:
         self.events.write(Event.STAGE, name="reading")
         self.progress.stage(without_secrets(f"reading {study.data}"))
         by_worker = all(map(_is_file, sources))
-        for _ in range(self.workers.jobs - by_worker):
-            self.workers.submit(load_for_workers, limits=Limits())  # meanwhile
+        to_compile = [name for name in reversed(study.solvers) if name in SOLVERS] if self.workers.jobs > 1 else []
+
+        def compile_next(_: Future[None]) -> None:
+            with suppress(IndexError):
+                job = self.workers.submit(compile_for_workers, to_compile.pop(), study.metric, limits=Limits())
+                job.add_done_callback(compile_next)
+
+        for _ in range(self.workers.jobs - by_worker):  # meanwhile
+            self.workers.submit(load_for_workers, limits=Limits()).add_done_callback(compile_next)
         given = study, sources, self.folder, extend, self.memory
-        problems = self.workers.call(read_and_prepare, *given) if by_worker else read_and_prepare(*given)
+        try:
+            problems = self.workers.call(read_and_prepare, *given) if by_worker else read_and_prepare(*given)
+        finally:
+            to_compile.clear()
         if left_out := sum(facts.get(IN_GAP, 0) for facts in self.folder.facts().values()):
             self.progress.stage(f"{left_out} queries lie in the gap before the test queries, and are left out")
         return problems

@@ -10,7 +10,7 @@ from typing import Unpack
 
 from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
-from ranktune.solvers.core.files import atomic_write
+from ranktune.solvers.core.files.atomic import atomic_write
 from ranktune.solvers.data.blocks import block_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
@@ -18,8 +18,7 @@ from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.metrics.metrics import chosen_metric
 from ranktune.solvers.metrics.presets import CLICK_METRICS
 from ranktune.solvers.models.base import load_model
-from ranktune.tuner.one_pass.configurations import RANKERS
-from ranktune.tuner.one_pass.result import OnePassResult
+from ranktune.tuner.one_pass.result import RANKERS, OnePassResult
 from ranktune.tuner.one_pass.tuning import OnePassTuning, tested
 from ranktune.tuner.study.abilities import warn_of_ignored_positions
 

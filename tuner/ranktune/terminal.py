@@ -151,7 +151,7 @@ class Live(Silent):
         count, left = _count(report.done, total), _time_left(report)
         self._bar.update(self._task, completed=completed, total=whole, count=count, best=self._best, left=left)
         if report.error is not None:
-            self._bar.console.print(f"trial {report.number} ({report.solver}) failed: {report.error}", style="dim")
+            self._bar.console.print(f"trial {report.number + 1} ({report.solver}) failed: {report.error}", style="dim")
 
     def answer(self, result: Result) -> None:
         """Print the answer in place of the bars; one for what follows is below it."""

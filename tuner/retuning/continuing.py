@@ -21,8 +21,7 @@ from ranktune.tuner.evaluation.evaluate import attempt, evaluate
 from ranktune.tuner.evaluation.fitting import Continuing
 from ranktune.tuner.evaluation.plans import Final
 from ranktune.tuner.evaluation.task import Task, chosen_parameters
-from ranktune.tuner.selection.candidates import Candidate, task_of
-from ranktune.tuner.selection.finals import Entry, entry_of, is_within
+from ranktune.tuner.selection.finals import Candidate, Entry, entry_of, is_within, task_of
 from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
@@ -63,7 +62,7 @@ def continued(
     values, weights = outcome.per_query[study.metric], problem.validation_queries.query_weights
     found = chosen_parameters(task, outcome)
     best = Candidate(part.solver, found, mean_of(values, weights), values, 1, vali_weights=weights)
-    return best, replace(task_of(study, problem, best, study.seed), after=start, limit=deadline.left)
+    return best, replace(task_of(study, problem, best), after=start, limit=deadline.left)
 
 
 def placed_on(model: Model, queries: Queries) -> Model | None:

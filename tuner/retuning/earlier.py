@@ -14,15 +14,15 @@ import numpy as np
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ranktune.solvers.core.arrays import Floats, JsonView
-from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.errors import Damaged, StudyError
+from ranktune.solvers.core.files.archives import write_archive
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.retuning.portfolio import Configuration, Fitted
 from ranktune.tuner.retuning.versions import Delivery
 from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.samplers.history import EARLIER, PARTIAL, SECONDS, VARIANCE
 from ranktune.tuner.selection.typed import typed
-from ranktune.tuner.splits.proof import Damaged
-from ranktune.tuner.splits.sealing import is_written, read_sealed_arrays, write_sealed_arrays
+from ranktune.tuner.splits.seals import is_written, read_sealed_arrays, write_sealed
 from ranktune.tuner.statistics.movement import LEAST, Movement, movement, sampling_variance
 
 FILE = "earlier.npz"
@@ -129,7 +129,7 @@ class Earlier:
             "observed": [asdict(one) for one in self.observed],
         }
         arrays = {f"values{place}": values for place, values in self.per_query.items()}
-        write_sealed_arrays(folder / FILE, header, {**self.fitted.arrays(), **arrays})
+        write_sealed(folder / FILE, write_archive({**self.fitted.arrays(), **arrays}, header, small=True))
 
 
 def load_earlier(folder: Path) -> Earlier | None:

@@ -16,16 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Array, JsonView
+from ranktune.solvers.core.files.archives import read_archive, write_archive
 from ranktune.tuner.selection.typed import typed
 from ranktune.tuner.splits.digests import NOTHING, Bits, given_columns, query_digests
-from ranktune.tuner.splits.proof import read_archive
-from ranktune.tuner.splits.sealing import check_sealed, read_sealed, write_sealed
+from ranktune.tuner.splits.seals import check_sealed, read_sealed, write_sealed
 from ranktune.tuner.study.home import writing
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.queries import Queries
-    from ranktune.tuner.selection.candidates import Candidate
-    from ranktune.tuner.selection.finals import Entry
+    from ranktune.tuner.selection.finals import Candidate, Entry
     from ranktune.tuner.study.problem import Problem
 
 FILE, FITTED = "portfolio.json", "fitted.npz"
@@ -135,7 +134,7 @@ def save_fitted(problem: Problem, folder: Path) -> None:
     """Write what models of a problem are fitted to."""
     found = Fitted.of(problem.development).arrays()
     with writing(folder):
-        write_sealed(folder / FITTED, lambda file: np.savez(file, **found))  # type: ignore[arg-type]
+        write_sealed(folder / FITTED, write_archive(found))
 
 
 def load_fitted(folder: Path) -> Fitted:

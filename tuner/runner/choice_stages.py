@@ -15,9 +15,15 @@ from ranktune.tuner.runner.refitting import Refits, Refitted, refit_one
 from ranktune.tuner.runner.search_stages import SCORING, SEARCH, answered, keep_answered, search_of
 from ranktune.tuner.runner.stage import Instead, Stage, State
 from ranktune.tuner.samplers.space import SOLVER
-from ranktune.tuner.selection.candidates import Candidate, best_by_solver
 from ranktune.tuner.selection.estimate import estimate
-from ranktune.tuner.selection.finals import Choice, Scored, baseline_scores, blended_candidates
+from ranktune.tuner.selection.finals import (
+    Candidate,
+    Choice,
+    Scored,
+    baseline_scores,
+    best_by_solver,
+    blended_candidates,
+)
 from ranktune.tuner.selection.finished_trials import best_candidates, best_default
 from ranktune.tuner.selection.rescoring import RESCORED, read_rescored, rescored, write_rescored
 from ranktune.tuner.selection.results import DISTILLED
@@ -46,10 +52,6 @@ def _candidates(state: State) -> list[Candidate]:
 CANDIDATES = Stage("candidates", _candidates, (SCORING, SEARCH), nothing)
 
 
-def _is_rescored(state: State) -> bool:
-    return bool(state[SCORING].fresh) and state.deadline.left < float("inf")
-
-
 def _rescored(state: State) -> list[Candidate]:
     problem, file = state[SCORING], folder_of(state) / RESCORED
     known = read_rescored(file, state[CANDIDATES], problem)
@@ -65,7 +67,11 @@ RESCORE = Stage(
     "rescoring",
     _rescored,
     (SCORING, SEARCH, CANDIDATES),
-    lambda state: "scoring the best candidates again, on fresh folds" if _is_rescored(state) else "",
+    lambda state: (
+        "scoring the best candidates again, on fresh folds"
+        if state[SCORING].fresh and state.deadline.left < math.inf
+        else ""
+    ),
     instead=Instead(
         "scoring on fresh folds", lambda state: state[CANDIDATES], "Trials are compared as they were scored."
     ),
@@ -137,10 +143,6 @@ def _served(state: State) -> Served:
     return end
 
 
-def _unserved(state: State) -> Served:
-    return unmeasured(state[REFIT].entries, state[BLEND].unrestricted.solver)
-
-
 SERVE = Stage(
     "serving",
     _served,
@@ -148,7 +150,7 @@ SERVE = Stage(
     lambda state: f"fitting the choice to {listed(state.study.serve)}" if state.study.serve else None,
     instead=Instead(
         "the choice of a model that systems can load",
-        _unserved,
+        lambda state: unmeasured(state[REFIT].entries, state[BLEND].unrestricted.solver),
         "The best model is chosen, whether they can or not.",
     ),
 )

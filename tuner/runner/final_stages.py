@@ -33,10 +33,9 @@ from ranktune.tuner.runner.stage import Instead, Stage, State
 from ranktune.tuner.samplers.first import grows
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.search.loop import CTRL_C
-from ranktune.tuner.selection.candidates import Candidate
 from ranktune.tuner.selection.evidence import Explanations
 from ranktune.tuner.selection.explaining import explained, save_explanations
-from ranktune.tuner.selection.finals import is_within
+from ranktune.tuner.selection.finals import Candidate, is_within
 from ranktune.tuner.selection.finished_trials import failures
 from ranktune.tuner.selection.leaderboard import DefaultModel, default_model, is_default
 from ranktune.tuner.selection.results import Failure

@@ -19,7 +19,7 @@ from ranktune.solvers.core.libraries import this_version
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.archive import pack_problem, unpack_problem
-from ranktune.tuner.splits.proof import prove
+from ranktune.tuner.splits.seals import proven
 from ranktune.tuner.splits.store import located
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage, shown_url
@@ -196,7 +196,7 @@ def _data(declared: Declaration, name: str) -> Path:
     try:
         folder = located(declared.folder)
         if folder != Path(declared.folder):  # a copy in the cache, which no owner of the study has proven
-            prove(folder)
+            proven(folder)
         return folder
     except StudyError:
         if declared.artifacts is None:

@@ -14,7 +14,7 @@ from ranktune.solvers.data.split import Split
 from ranktune.tuner.evaluation.evaluate import check_metrics
 from ranktune.tuner.evaluation.feature_order import check_budget
 from ranktune.tuner.samplers.registry import make_sampler
-from ranktune.tuner.splits.proof import DIGESTS, prove, seal
+from ranktune.tuner.splits.seals import DIGESTS, proven, seal
 from ranktune.tuner.splits.split import IN_MEMORY
 from ranktune.tuner.splits.store import remove_parts
 from ranktune.tuner.study.abilities import check_able, needs_of_data, warn_of_ignored_positions
@@ -84,7 +84,7 @@ def reopen(folder: StudyFolder) -> list[Problem]:
     for path in problems.values():
         if in_memory and not (path / DIGESTS).exists():
             seal(path)  # of an earlier version, which kept no digests, and these data have no other source
-        prove(path)
+        proven(path)
         remove_parts(path)  # whose files have no digests
     return _opened(folder)
 

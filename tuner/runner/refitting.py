@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING
 
 from ranktune.solvers.core.errors import LeftOut, RankTuneError, StudyError, or_left_out
 from ranktune.solvers.models.blend import needs_of
-from ranktune.tuner.evaluation.evaluate import evaluate
+from ranktune.tuner.evaluation.evaluate import LimitReached, evaluate
 from ranktune.tuner.evaluation.models import has_model
 from ranktune.tuner.evaluation.plans import Delivered, Final
-from ranktune.tuner.evaluation.run import LimitReached
-from ranktune.tuner.selection.candidates import Candidate, task_of
-from ranktune.tuner.selection.finals import Choice, Entry, build_model, entry_of, is_within, keep_within, parts_of
+from ranktune.tuner.selection.finals import (
+    Candidate,
+    Choice,
+    Entry,
+    build_model,
+    entry_of,
+    is_within,
+    keep_within,
+    parts_of,
+    task_of,
+)
 from ranktune.tuner.selection.results import Failure
 from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.deadline import Deadline
@@ -53,7 +61,7 @@ class Refits:
         self._study, self._problem, self._choice, self._executor = study, problem, choice, executor
         self._deadline, self._failed, self.tried = deadline, set[Candidate](), list[Candidate]()
         plain, first = parts_of(choice.ordered), choice.ordered[0]
-        self._left = {part: task_of(study, problem, part, study.seed) for part in plain}
+        self._left = {part: task_of(study, problem, part) for part in plain}
         fits, needed = [has_model(self._left[part]) for part in plain], len(first.members or (first,))
         bag = problem.durations.after_blending(plain, needed, fits, executor.jobs, deadline.left)
         self._refitted, self._as_left = ([plain[place] for place in places] for places in (bag.places, bag.kept))
@@ -85,7 +93,8 @@ class Refits:
             found.entries += more.entries
             found.unfit += more.unfit
             found.left_out += more.left_out
-            if any(self._is_wanted(entry) for entry in more.entries):
+            study = self._study
+            if any(is_within(study, e) and can_load(study.serve, needs_of(e.model)) for e in more.entries):
                 break
         if not found.entries:
             causes = [failure.error for failure in found.unfit] + [missing.error for missing in found.left_out]
@@ -104,7 +113,7 @@ class Refits:
             refitted.sort(key=lambda part: -part.fit_seconds)
         for part in (*refitted, *(part for part in parts if part in self._as_left)):
             limit = min(limits.get(part, float("inf")), self._until.left)  # in this process one follows the other
-            task = task_of(study, self._problem, self._used[part], study.seed)
+            task = task_of(study, self._problem, self._used[part])
             plan = Final(on_everything=False)
             if part in limits:
                 plan = Final(study.refit or not self._problem.given_split, instead=self._left[part])
@@ -155,9 +164,6 @@ class Refits:
         """Return whether what has ended makes a row."""
         return any(all(map(self._is_done, parts_of([each]))) for each in self._choice.ordered)
 
-    def _is_wanted(self, entry: Entry) -> bool:
-        return is_within(self._study, entry) and can_load(self._study.serve, needs_of(entry.model))
-
 
 def refit_one(study: Study, problem: Problem, candidates: Sequence[Candidate], executor: Executor) -> Refitted:
     """Return the first candidate that can be fitted as its trial was, on the queries of its first fold, and failures.
@@ -175,7 +181,7 @@ def refit_one(study: Study, problem: Problem, candidates: Sequence[Candidate], e
 
 def _entry_as_tried(study: Study, problem: Problem, candidate: Candidate) -> Entry:
     plan = Final(on_everything=not isinstance(problem.plan, tuple))
-    return entry_of(study, problem, candidate, evaluate(plan, task_of(study, problem, candidate, study.seed)))
+    return entry_of(study, problem, candidate, evaluate(plan, task_of(study, problem, candidate)))
 
 
 def _failure(problem: Problem, candidate: Candidate, error: BaseException) -> Failure:

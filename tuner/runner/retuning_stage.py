@@ -26,9 +26,8 @@ from ranktune.tuner.runner.refitting import Refits
 from ranktune.tuner.runner.search_stages import SCORING
 from ranktune.tuner.runner.stage import Stage, State
 from ranktune.tuner.samplers.first import alike
-from ranktune.tuner.selection.candidates import Candidate, task_of
-from ranktune.tuner.selection.finals import Choice, Entry
-from ranktune.tuner.splits.sealing import sealing, write_sealed
+from ranktune.tuner.selection.finals import Candidate, Choice, Entry, task_of
+from ranktune.tuner.splits.seals import sealing, write_sealed
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.storage.record import number_of
 from ranktune.tuner.study.abilities import can_load
@@ -157,7 +156,7 @@ def blended_values(study: Study, problem: Problem, former: Candidate) -> Floats:
     queries, metric = problem.validation_queries, parse_metric(study.metric)
     total, lead = np.zeros(queries.n_documents), np.zeros(queries.n_queries)
     for member, share in zip(former.members, former.params.values(), strict=True):
-        scores = kept_scores(task_of(study, problem, member, study.seed), queries.n_documents)
+        scores = kept_scores(task_of(study, problem, member), queries.n_documents)
         if scores is None or not len(member.vali):
             return np.empty(0)
         spread, weight = scale(scores, queries), float(str(share))

@@ -99,7 +99,7 @@ class JoinedWorker:
             for token in running.keys() - split.leases.renew(list(running)):
                 future = running[token]
                 _, lease = self._running.pop(future)
-                self._on_message(f"trial {lease.number} was given to another worker")
+                self._on_message(f"trial {lease.number + 1} was given to another worker")
                 self._executor.stop(future)
 
     def _take(self) -> bool:
@@ -132,7 +132,7 @@ class JoinedWorker:
             split, lease = self._running[future]  # until it is delivered: an interrupt gives it back
             outcome = outcome_of(future)
             if isinstance(outcome, WorkerLost):
-                self._on_message(f"trial {lease.number}: {outcome}")
+                self._on_message(f"trial {lease.number + 1}: {outcome}")
                 if lease.attempt == 1:
                     split.leases.reissue(lease.number, lease.token)
                     del self._running[future]
@@ -142,7 +142,7 @@ class JoinedWorker:
             del self._running[future]
             if delivered:
                 self.done += 1
-                self._on_message(f"trial {lease.number} {_summary(outcome)}")
+                self._on_message(f"trial {lease.number + 1} {_summary(outcome)}")
 
     def _stop(self, grace: float) -> None:
         """Deliver what finishes within grace seconds, and give the rest back."""

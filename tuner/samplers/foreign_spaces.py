@@ -29,7 +29,10 @@ def parameters_of(space: Sequence[Parameter] | Sequence[Dimension] | JsonView) -
 
 def overrides_of(space: JsonView) -> Json:
     """Return the overrides of a search space as JSON has them: distributions as their bounds or choices."""
-    return {name: _override(name, given) if _is_foreign(given) else given for name, given in space.items()}
+    return {
+        name: _override(name, given) if isinstance(given, BaseDistribution) or _is_dimension(given) else given
+        for name, given in space.items()
+    }
 
 
 def distribution_of(name: str, dimension: Dimension) -> BaseDistribution:
@@ -77,10 +80,6 @@ def _parameter(name: str, given: object) -> Parameter:
         "Optuna, a Real, Integer or Categorical of scikit-optimize, or a sequence of Float, Int and Choice of "
         "ranktune.solvers."
     )
-
-
-def _is_foreign(given: object) -> bool:
-    return isinstance(given, BaseDistribution) or _is_dimension(given)
 
 
 def _is_dimension(given: object) -> TypeGuard[Dimension]:

@@ -83,7 +83,7 @@ class Reports:
     def rounds(self, trial: Running, rounds: Rounds) -> None:
         """Log and show how far the fit of a trial is."""
         self._events.write(Event.ROUNDS, trial=trial.number, split=self._split, **vars(rounds))
-        self._progress.fit(f"trial {trial.number} {trial.task.solver}, {rounds}")
+        self._progress.fit(f"trial {trial.number + 1} {trial.task.solver}, {rounds}")
 
     def recorded(self, number: int, outcome: Outcome, written: FrozenTrial) -> None:
         """Count and log a trial that is in the record."""

@@ -3,7 +3,7 @@
 One search compares the solvers and soon stays with the one or two that lead. In a given time each solver is searched by
 itself, and the next trial belongs to the search that has used the least time. A solver with long trials gets few of
 them, one with short trials does not wait, and each is tuned as well as its time allows before selection and blending.
-The time of a solver is a share that depends on how far it is behind the best (`ranktune.tuner.policy.turns`).
+The time of a solver is a share that depends on how far it is behind the best (`ranktune.tuner.policy.next_trial`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.tuner.policy.actions import Fit, Grow, Known, Suggest
+from ranktune.tuner.policy.next_trial import behind_best
 from ranktune.tuner.policy.policy import POLICY, Policy
-from ranktune.tuner.policy.turns import behind_best
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
 from ranktune.tuner.search.searches import FirstTrials, Search, SearchOptions

@@ -14,9 +14,9 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.policy.actions import Growing, Known, Untried
+from ranktune.tuner.policy.actions import Account, Growing, Known, Untried
+from ranktune.tuner.policy.next_trial import most_in_vain
 from ranktune.tuner.policy.policy import POLICY, Policy
-from ranktune.tuner.policy.turns import Account, most_in_vain
 from ranktune.tuner.samplers.first import alike, first_configurations, grows
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, clipped
 from ranktune.tuner.storage.attributes import UNFINISHED

@@ -37,8 +37,7 @@ import scipy
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.metrics.means import linearised, mean_or_zero
-from ranktune.tuner.selection.candidates import Candidate
-from ranktune.tuner.selection.finals import Entry
+from ranktune.tuner.selection.finals import Candidate, Entry
 from ranktune.tuner.statistics.intervals import Interval
 
 HOPELESS_Z = 10.0

@@ -23,10 +23,10 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.files.archives import readable, write_archive
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.selection.typed import typed
-from ranktune.tuner.splits.proof import UNREADABLE, Damaged
-from ranktune.tuner.splits.sealing import check_sealed, read_sealed_arrays, write_sealed, write_sealed_arrays
+from ranktune.tuner.splits.seals import check_sealed, read_sealed_arrays, write_sealed
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.statistics.periods import Period
 
@@ -103,21 +103,19 @@ def write_evidence(evidence: Evidence, path: Path) -> None:
     arrays = {f"values{k}": values for k, values in enumerate(evidence.values.values())}
     if evidence.weights is not None:
         arrays["weights"] = evidence.weights
-    write_sealed_arrays(path, header, arrays)
+    write_sealed(path, write_archive(arrays, header, small=True))
 
 
 def read_evidence(path: Path) -> Evidence:
     """Return what write_evidence wrote. Raises Damaged (a StudyError) where the file is not that."""
     header, arrays = read_sealed_arrays(path)
-    try:
+    with readable(path):
         values = {name: np.asarray(arrays[f"values{k}"], np.float64) for k, name in enumerate(header["metrics"])}
         examples = tuple(typed(QueryDocuments, query) for query in header["closely"])
         labels, models, queries = (tuple(header[name]) for name in ("labels", "models", "queries"))
         weights = np.asarray(arrays["weights"], np.float64) if "weights" in arrays else None
         periods = tuple(typed(Period, period) for period in header.get("periods", ()))
         return Evidence(header["part"], labels, models, queries, values, examples, weights, periods)
-    except (*UNREADABLE, AttributeError) as error:
-        raise Damaged(f"cannot read {path}: {type(error).__name__}: {error}.") from None
 
 
 EXPLANATIONS = "explanations.json"

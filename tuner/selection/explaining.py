@@ -14,10 +14,17 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import LeftOut, ParameterError, or_left_out
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.explanation.contributions import contributions, dense_columns, is_exact
-from ranktune.solvers.explanation.effects import POINTS, grid_of, partial_effects
+from ranktune.solvers.explanation.contributions import (
+    POINTS,
+    SECONDS,
+    contribution_spread,
+    contributions,
+    dense_columns,
+    grid_of,
+    is_exact,
+    partial_effects,
+)
 from ranktune.solvers.explanation.importance import shuffling_losses
-from ranktune.solvers.explanation.spread import SECONDS, contribution_spread
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel, parts_of

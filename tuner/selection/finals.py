@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ranktune.solvers.abilities import LINEAR, LIST, TREES
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import RankTuneWarning
+from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.means import mean_or_zero
+from ranktune.solvers.metrics.means import linearised, mean_or_zero
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.names import ONE_COLUMN
+from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.evaluate import evaluate
+from ranktune.tuner.evaluation.feature_sets import solver_parameters
 from ranktune.tuner.evaluation.models import microseconds_a_document
 from ranktune.tuner.evaluation.plans import Delivered, Final
+from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.policy.blends import (
     Blend,
     Blends,
@@ -29,14 +34,12 @@ from ranktune.tuner.policy.blends import (
     scale,
     without_luck,
 )
-from ranktune.tuner.selection.candidates import Candidate, best_by_solver, task_of
 from ranktune.tuner.selection.results import BASELINE, BLEND, LINEAR_BLEND, TREE_BLEND
 from ranktune.tuner.splits.forward import blocks
 from ranktune.tuner.splits.gaps import gap_of
 from ranktune.tuner.splits.plans import Fold, query_folds
 from ranktune.tuner.statistics.pareto import Option, best_within
 from ranktune.tuner.study.abilities import can_load
-from ranktune.tuner.study.baseline import covers
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem
 
@@ -226,7 +229,7 @@ def _spread(made: Delivered, problem: Problem) -> float:
 
 def entry_of(study: Study, problem: Problem, candidate: Candidate, made: Delivered) -> Entry:
     """Return a candidate with its model, which is scored on the test queries and timed."""
-    scored = evaluate(Final(model=made.model, test=problem.test), task_of(study, problem, candidate, study.seed))
+    scored = evaluate(Final(model=made.model, test=problem.test), task_of(study, problem, candidate))
     timed = microseconds_a_document(made.model, problem.test or problem.development)
     cost = scored.cost if study.costs else None
     return Entry(candidate, scored.per_query, problem.test_weights, made.model, timed, made.seconds, cost)
@@ -236,7 +239,7 @@ def baseline_scores(study: Study, problem: Problem, rescored: bool) -> Scored:
     """Return what the baseline scored: on fresh folds only where the chosen model was rescored on them."""
 
     def values(queries: Queries | None, name: str) -> Floats | None:
-        if queries is None or queries.baseline is None or not covers(queries.baseline):
+        if queries is None or queries.baseline is None or not np.isfinite(queries.baseline).all():
             return None
         return parse_metric(name).per_query(queries.baseline, queries)
 
@@ -248,3 +251,85 @@ def baseline_scores(study: Study, problem: Problem, rescored: bool) -> Scored:
         vali_weights=queries.query_weights, rescored_weights=development.query_weights,
     )  # fmt: skip
     return Scored(candidate, tested, problem.test_weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A configuration that may be chosen on one split.
+
+    number   of its trial; -1 for a blend, whose params are the shares of its members
+    place    among the candidates of its solver, by their trials
+    vali     (n validation queries,) what its trial scored, value is the mean; empty for a blend
+    rescored (n development queries,) what it scored on fresh folds; None where it was not scored there
+    vali_weights, rescored_weights  weights of these queries, None where each counts once
+    scores   (n_documents,) float32, of the development documents on fresh folds; None likewise
+    trials   how many trials of its solver succeeded; seconds: wall time of its own, and repeated the share of it that a
+             fit repeats
+    path     parameter and values that its trial went along, each fit from the one before; "" and () if it did not
+    is_first whether a study tries it first of its solver, but for the value of its path
+    members  of a blend, with their shares in the order of params
+    """
+
+    solver: str
+    params: Mapping[str, Value]
+    value: float
+    vali: Floats
+    trials: int
+    rescored: Floats | None = None
+    number: int = -1
+    place: int = 0
+    seconds: float = 0.0
+    repeated: float = 1.0
+    path: tuple[str, tuple[float, ...]] = ("", ())
+    scores: NDArray[np.float32] | None = None
+    members: tuple[Candidate, ...] = field(default=())
+    vali_weights: Floats | None = None
+    rescored_weights: Floats | None = None
+    is_first: bool = False
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """The kinds of parts of its model (`ranktune.solvers.models.blend.parts_of`)."""
+        if self.members:
+            return frozenset[str]().union(*(member.parts for member in self.members))
+        return solver_class(self.solver).model_parts(solver_parameters(self.params))
+
+    @property
+    def fit_seconds(self) -> float:
+        """The seconds of its trial that a fit repeats."""
+        return self.seconds * self.repeated
+
+    @property
+    def values(self) -> Floats:
+        """The values by query that the choice is made by: on fresh folds, else those of the trial."""
+        return self.vali if self.rescored is None else self.rescored
+
+    @property
+    def weights(self) -> Floats | None:
+        """The weights of the queries of values."""
+        return self.vali_weights if self.rescored is None else self.rescored_weights
+
+    @property
+    def merit(self) -> tuple[bool, float]:
+        """Sort key: a score on fresh folds, where it has one, before that of the trial."""
+        if self.rescored is None:
+            return False, self.value
+        return True, float(np.nanmean(linearised(self.rescored, self.rescored_weights)))
+
+
+def task_of(study: Study, problem: Problem, candidate: Candidate) -> Task:
+    """Return the task of a candidate, which names what its trial left too."""
+    return Task(str(problem.folder), study.metrics, candidate.solver, candidate.params, study.seed, budget=study.budget)
+
+
+def best_by_solver(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the best candidate of each solver, best first: by fresh folds where rescored, else by their place."""
+
+    def key(candidate: Candidate) -> tuple[bool, float]:
+        is_rescored, value = candidate.merit
+        return is_rescored, value if is_rescored else -candidate.place
+
+    best: dict[str, Candidate] = {}
+    for candidate in sorted(candidates, key=key, reverse=True):
+        best.setdefault(candidate.solver, candidate)
+    return sorted(best.values(), key=lambda candidate: candidate.merit, reverse=True)

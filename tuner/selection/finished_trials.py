@@ -22,7 +22,7 @@ from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.trials import ahead, close
 from ranktune.tuner.samplers.first import alike, first_configurations, grows, is_alike
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
-from ranktune.tuner.selection.candidates import Candidate
+from ranktune.tuner.selection.finals import Candidate
 from ranktune.tuner.selection.results import Failure
 from ranktune.tuner.statistics.pareto import within_limits
 from ranktune.tuner.storage.attributes import ERROR, PATH, UNFINISHED
@@ -84,7 +84,7 @@ def best_candidates(
         ranked = sorted(whole, key=lambda trial: (-(trial.value or 0.0), number_of(trial)))
         begun = _begun(whole, first)
         eligible = _believed(ranked, begun, record, policy)[: policy.choice.per_solver]
-        if _is_linear(solver):
+        if solver_class(solver).model_parts({}) == {LINEAR}:  # the average of linear models is one
             eligible += [trial for trial in _close(ranked, record, policy) if trial not in eligible]
         for place, trial in enumerate(eligible):
             assert trial.value is not None
@@ -154,11 +154,6 @@ def _believed(
 def _close(ranked: list[FrozenTrial], record: Trials, policy: Policy) -> list[FrozenTrial]:
     values = [record.per_query(trial)[record.metric] for trial in ranked]
     return [ranked[place] for place in close(values, record.weights, policy)]
-
-
-def _is_linear(solver: str) -> bool:
-    """Return whether models of a solver are linear, so that their average is one linear model."""
-    return solver_class(solver).model_parts({}) == {LINEAR}
 
 
 def best_default(record: Trials, space: UnionSpace, limits: Mapping[str, float]) -> Candidate | None:

@@ -9,21 +9,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.data.monotone import name_of
+from ranktune.solvers.core.arrays import Floats, JsonView
+from ranktune.solvers.data.query_columns.monotone import name_of
 from ranktune.solvers.metrics.means import mean_of
+from ranktune.solvers.metrics.presets import is_of_clicks
 from ranktune.solvers.models.blend import needs_of
 from ranktune.solvers.names import ONE_COLUMN
 from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.models import has_model
 from ranktune.tuner.evaluation.plans import Delivered, Final
-from ranktune.tuner.selection.candidates import Candidate, task_of
-from ranktune.tuner.selection.finals import Entry, Scored
-from ranktune.tuner.selection.preferences import TuningGain
+from ranktune.tuner.selection.finals import Candidate, Entry, Scored, task_of
+from ranktune.tuner.selection.preferences import CLICKS, Preference, TuningGain
 from ranktune.tuner.selection.results import ALIKE, BASELINE, BETTER, CHOSEN, FIRST, WORSE, Gain, Row
+from ranktune.tuner.splits.seals import read_sealed
 from ranktune.tuner.statistics.comparisons import ALPHA, Comparison, compare_splits, holm
 from ranktune.tuner.statistics.intervals import Interval, stratified_interval
 from ranktune.tuner.study.abilities import can_load
@@ -42,14 +44,12 @@ def leaderboard(
     choosing on every split by its own validation gives; what succeeded on every split follows.
     """
     chosen = [entries[0] for entries in splits]
+    by_row = sorted(_by_row(splits).items(), key=lambda row: row[0] == CHOSEN)
+    rows = [_row(name, scored, chosen, metric, generator, serve) for name, scored in by_row]
     if len(splits) == 1:
-        rows = [_row(entry.candidate.solver, [entry], chosen, metric, generator, serve) for entry in splits[0]]
         return _with_verdicts(rows)
-    by_solver = [{entry.candidate.solver: entry for entry in entries} for entries in splits]
-    names = [name for name in by_solver[0] if all(name in entries for entries in by_solver)]
-    rows = [_row(name, [by_name[name] for by_name in by_solver], chosen, metric, generator, serve) for name in names]
     total = sum(entry.candidate.trials for entries in splits for entry in entries)
-    first = replace(_row(CHOSEN, chosen, chosen, metric, generator, serve), trials=total)
+    first = replace(rows.pop(), trials=total)
     return _with_verdicts([first, *sorted(rows, key=_merit, reverse=True)])
 
 
@@ -251,7 +251,7 @@ def default_model(
     made = next((made for part, made in refitted.items() if is_default(part, default)), None)
     parts = [refitted[part] for part in chosen.candidate.members or (chosen.candidate,) if part in refitted]
     on_everything = all(part.on_everything for part in parts)
-    task, durations = task_of(study, problem, default, study.seed), problem.durations
+    task, durations = task_of(study, problem, default), problem.durations
     if made is None and (on_everything or not has_model(task)):
         if durations.refit(default.seconds) > durations.free(deadline.left, 1):
             return None
@@ -294,3 +294,56 @@ def is_default(chosen: Candidate, default: Candidate) -> bool:
     """Return whether the chosen candidate is a default, or a bag of seeds of it, unless seeds are tuned."""
     params = {name: value for name, value in chosen.params.items() if name != "seeds" or name in default.params}
     return chosen.solver == default.solver and params == dict(default.params)
+
+
+def beside_of(study: Study) -> str:
+    """Return the first metric of clicks where grades choose, of grades where clicks choose."""
+    return next(name for name in study.also if is_of_clicks(name) != is_of_clicks(study.metric))
+
+
+def with_beside(
+    rows: Sequence[Row], splits: Sequence[Sequence[Entry]], baselines: Sequence[Scored], study: Study
+) -> list[Row]:
+    """Return rows with their means on test by the metric beside the one that chooses."""
+    scored = {**_by_row(splits), BASELINE: baselines}
+    return [replace(row, beside=_mean(scored[row.solver], study)) for row in rows]
+
+
+def preference(study: Study, splits: Sequence[Sequence[Entry]], folder: Path) -> Preference:
+    """Return which row the metric beside would choose on test, and how that differs from the chosen one there."""
+    by_row = _by_row(splits)
+    chosen = [entries[0] for entries in splits]
+    log: JsonView = read_sealed(folder / CLICKS) or {}
+    if not all(entry.test for entry in chosen):
+        return Preference(beside_of(study), "", None, None, log)
+    means = {
+        name: float(np.mean([mean_of(each.test[beside_of(study)], each.test_weights) for each in scored]))
+        for name, scored in by_row.items()
+    }
+    if np.isnan(list(means.values())).any():  # no test query is in the log
+        return Preference(beside_of(study), "", None, None, log)
+    best = max(means, key=lambda name: (means[name], by_row[name] is next(iter(by_row.values()))))
+    generator = _generator(study)
+    pairs = [compared(by_row[best], chosen, metric, generator) for metric in (beside_of(study), study.metric)]
+    beside, own = (None if pair is None else Interval(pair.difference, pair.low, pair.high) for pair in pairs)
+    return Preference(beside_of(study), best, beside, own, log)
+
+
+def _by_row(splits: Sequence[Sequence[Entry]]) -> dict[str, Sequence[Scored]]:
+    """Return the entries of each row of the leaderboard, one a split, the chosen ones first."""
+    by_solver = [{entry.candidate.solver: entry for entry in entries} for entries in splits]
+    rows: dict[str, Sequence[Scored]] = {CHOSEN: [entries[0] for entries in splits]} if len(splits) > 1 else {}
+    every = (name for name in by_solver[0] if all(name in entries for entries in by_solver))
+    return {**rows, **{name: [entries[name] for entries in by_solver] for name in every}}
+
+
+def _mean(scored: Sequence[Scored], study: Study) -> Interval | None:
+    known = [each.test[beside_of(study)] for each in scored if each.test]
+    if not known or len(known) < len(scored):
+        return None
+    return stratified_interval(known, _generator(study), weights=[each.test_weights for each in scored])
+
+
+def _generator(study: Study) -> np.random.Generator:
+    """Return a generator that nothing else uses: a click log beside changes no other number of a study."""
+    return np.random.default_rng([study.seed, 11])

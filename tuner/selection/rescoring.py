@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from ranktune.solvers.core.errors import Damaged
+from ranktune.solvers.core.files.archives import read_archive, write_archive
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.models import kept_scores
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.policy.actions import Rescore
-from ranktune.tuner.selection.candidates import Candidate, task_of
+from ranktune.tuner.selection.finals import Candidate, task_of
 from ranktune.tuner.splits.plans import FRESH
-from ranktune.tuner.splits.proof import Damaged, read_archive
-from ranktune.tuner.splits.sealing import check_sealed, write_sealed
+from ranktune.tuner.splits.seals import check_sealed, write_sealed
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import writing
@@ -40,8 +41,8 @@ def rescored(
     durations = problem.durations
     action = durations.after_search(candidates, study.seed, executor.jobs, deadline.left)
     if isinstance(action, Rescore):
-        tasks = {k: task_of(study, problem, candidates[k], study.seed + 1) for k in action.places}
-        fresh = {k: replace(task, plan=FRESH, keep_scores=True) for k, task in tasks.items()}
+        tasks = {k: task_of(study, problem, candidates[k]) for k in action.places}
+        fresh = {k: replace(task, seed=study.seed + 1, plan=FRESH, keep_scores=True) for k, task in tasks.items()}
         refits = sum(durations.refit(candidates[k].fit_seconds) for k in fresh) / executor.jobs
         until = deadline.before(refits + durations.reporting(len(fresh)))
         outcomes = _evaluated(executor, fresh, until)
@@ -76,7 +77,7 @@ def _of_trials(
     repeated: dict[int, Task] = {}
     left, margin = problem.durations.free(deadline.left, executor.jobs), problem.policy.time.margin
     for k in places:
-        task = task_of(study, problem, candidates[k], study.seed)
+        task = task_of(study, problem, candidates[k])
         scores = kept_scores(task, count)
         if scores is not None:
             candidates[k] = replace(candidates[k], scores=scores)
@@ -91,13 +92,12 @@ def _of_trials(
 
 def write_rescored(path: Path, candidates: Sequence[Candidate]) -> None:
     """Write what candidates scored on fresh folds, if any was scored there."""
-    known = [candidate for candidate in candidates if candidate.rescored is not None]
-    rescored = {f"again{candidate.number}": candidate.rescored for candidate in known}
-    scores = {f"scores{candidate.number}": candidate.scores for candidate in known if candidate.scores is not None}
+    rescored = {f"again{c.number}": c.rescored for c in candidates if c.rescored is not None}
+    scores = {f"scores{c.number}": c.scores for c in candidates if c.rescored is not None and c.scores is not None}
     if rescored:
         numbers = np.array([candidate.number for candidate in candidates])
         with writing(path.parent):
-            write_sealed(path, lambda file: np.savez(file, numbers=numbers, **rescored, **scores))  # type: ignore[arg-type]
+            write_sealed(path, write_archive({"numbers": numbers, **rescored, **scores}))
 
 
 def read_rescored(path: Path, candidates: list[Candidate], problem: Problem) -> list[Candidate] | None:

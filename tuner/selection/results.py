@@ -13,9 +13,8 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ranktune.solvers.core.errors import LeftOut, StudyError
-from ranktune.tuner.splits.proof import Damaged
-from ranktune.tuner.splits.sealing import check_sealed, write_sealed
+from ranktune.solvers.core.errors import Damaged, LeftOut, StudyError
+from ranktune.tuner.splits.seals import check_sealed, write_sealed
 
 if TYPE_CHECKING:  # they load NumPy, which what reads a result does without
     from ranktune.solvers.core.arrays import Json, JsonView

@@ -21,7 +21,7 @@ from ranktune.tuner.selection.evidence import (
 )
 from ranktune.tuner.selection.finals import Entry, Scored
 from ranktune.tuner.selection.results import BASELINE
-from ranktune.tuner.splits.sealing import remove_sealed, sealing
+from ranktune.tuner.splits.seals import remove_sealed, sealing
 from ranktune.tuner.statistics.periods import Period, by_period
 from ranktune.tuner.study.home import writing
 from ranktune.tuner.study.problem import Problem

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import re
-import shutil
 import zipfile
 from contextlib import suppress
 from pathlib import Path
 
-from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.core.files import draft_of, is_own_folder
-from ranktune.tuner.splits.proof import DIGESTS, UNREADABLE, Damaged, prove, seal
+from ranktune.solvers.core.errors import Damaged, DataError
+from ranktune.solvers.core.files.archives import read_members
+from ranktune.solvers.core.files.private import kept
+from ranktune.tuner.splits.seals import DIGESTS, proven, seal
 from ranktune.tuner.splits.store import store
 
 KINDS = (".json", ".npy", ".npz")
-DIGEST = "packed.sha256"
 
 
 def pack_problem(folder: Path) -> bytes:
@@ -41,68 +39,29 @@ def unpack_problem(packed: bytes, name: str) -> Path:
     """
     if not re.fullmatch(r"[^/\\\0:]{1,200}", name) or name.startswith("."):
         raise DataError(f"{name!r} is not a valid name of a problem's folder.")
-    target, digest = store() / name, hashlib.sha256(packed).hexdigest()
-    if _is_there(target, digest):
-        return target
-    files = _members(packed)
-    fresh = draft_of(target)
-    fresh.mkdir(mode=0o700)
-    try:
+    files = _files(packed)
+    digests = {file: hashlib.sha256(content).hexdigest() for file, content in files.items()}
+
+    def is_there(folder: Path) -> Path | None:
+        with suppress(Damaged):
+            if proven(folder) == digests:
+                return folder
+        return None
+
+    def write(folder: Path) -> None:
         for file, content in files.items():
-            (fresh / file).write_bytes(content)
-        seal(fresh)
-        (fresh / DIGEST).write_text(digest)
-        _put(fresh, target, digest)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-    return target
+            (folder / file).write_bytes(content)
+        seal(folder)
+
+    return kept(store() / name, is_there, write)
 
 
-def _is_there(folder: Path, digest: str) -> bool:
-    """Return whether a folder holds, whole, what this user unpacked from an archive of that digest."""
-    with suppress(OSError, UnicodeDecodeError, Damaged):
-        if is_own_folder(folder) and (folder / DIGEST).read_text() == digest:
-            prove(folder)
-            return True
-    return False
-
-
-def _put(fresh: Path, target: Path, digest: str) -> None:
-    """Replace the folder target by fresh; another process may do the same at the same time."""
-    for _ in range(10):
-        with suppress(OSError):
-            os.rename(fresh, target)
-            return
-        if _is_there(target, digest):
-            return
-        with suppress(OSError):  # other content is moved away and removed
-            old = draft_of(target)
-            os.rename(target, old)
-            shutil.rmtree(old, ignore_errors=True)
-    raise OSError(f"{target} cannot be written.")
-
-
-def _members(packed: bytes) -> dict[str, bytes]:
+def _files(packed: bytes) -> dict[str, bytes]:
     """Return file name -> content, which is not compressed and takes no more memory than packed."""
     try:
-        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-            members = archive.infolist()
-            names = {member.filename for member in members}
-            starts = min((member.header_offset for member in members), default=-1)  # not 0: the file was cut
-            if (
-                starts != 0
-                or len(names) < len(members)
-                or not all(_is_plain(member, len(packed)) for member in members)
-            ):
-                raise DataError("the packed problem is damaged: it has members that no problem has.")
-            return {member.filename: archive.read(member) for member in members}
-    except UNREADABLE as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"the packed problem is damaged: {error}") from None
-
-
-def _is_plain(member: zipfile.ZipInfo, size: int) -> bool:
-    """Whether member is a plain, uncompressed file of a problem."""
-    stored = member.compress_type == zipfile.ZIP_STORED and member.compress_size == member.file_size <= size
-    return stored and re.fullmatch(r"\w[\w.-]*\.(json|npy|npz)", member.filename) is not None
+        files = read_members(packed, len(packed))
+    except Damaged as damage:
+        raise DataError(f"the packed problem is damaged: {damage}") from None
+    if not files or not all(re.fullmatch(r"\w[\w.-]*\.(json|npy|npz)", file) for file in files):
+        raise DataError("the packed problem is damaged: it has members that no problem has.")
+    return files

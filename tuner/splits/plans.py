@@ -14,11 +14,11 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Ints, stored_arrays
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.core.files import atomic_write
+from ranktune.solvers.core.files.archives import read_archive, write_archive
+from ranktune.solvers.core.files.atomic import atomic_write
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.splits.digests import distinct
-from ranktune.tuner.splits.proof import read_archive
 
 PLAN, FRESH, GIVEN = "plan", "fresh", "given"
 """Names of the plans of a problem: that of the trials, another one for the trials that it cannot separate, and the
@@ -122,7 +122,7 @@ def save_plan(plan: StoredPlan, path: Path) -> None:
         parts = {f"order{k}": order for k, order in enumerate(plan.orders)}
     else:
         parts = {f"{part}{k}": getattr(fold, part) for k, fold in enumerate(plan) for part in ("train", "vali")}
-    atomic_write(path, lambda file: np.savez(file, **parts))  # type: ignore[arg-type]
+    atomic_write(path, write_archive(parts))
 
 
 def load_plan(path: Path) -> StoredPlan:

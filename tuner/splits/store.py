@@ -17,9 +17,10 @@ from pathlib import Path
 
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import StudyError
-from ranktune.solvers.core.files import atomic_folder, is_own_folder, private_folder
+from ranktune.solvers.core.files.atomic import atomic_folder
+from ranktune.solvers.core.files.private import is_own_folder, private_folder
 from ranktune.solvers.core.memory import format_size, free_memory
-from ranktune.solvers.data.disk.stored import read_queries, write_description, write_queries
+from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.gathering import MIN_BYTES, gathered, is_run, n_bytes
 from ranktune.solvers.data.origins import note_selection
 from ranktune.solvers.data.queries import Queries
@@ -142,4 +143,4 @@ def _write(path: Path, development: Queries, numbers: Ints) -> None:
     """Write the queries of these numbers into a new folder, as a whole or not at all."""
     path.parent.mkdir(exist_ok=True)
     with suppress(FileExistsError), atomic_folder(path) as fresh:  # which another process has written meanwhile
-        write_description(gathered([(development, numbers)], fresh), fresh)
+        write_queries(gathered([(development, numbers)], fresh), fresh, described=True)

@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ranktune.solvers.core.errors import Damaged
 from ranktune.solvers.names import former_names
-from ranktune.tuner.splits.proof import Damaged
 
 if TYPE_CHECKING:
     from ranktune.solvers.core.space import Value

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from ranktune.solvers.core.errors import ParameterError, StudyError
-from ranktune.solvers.core.files import atomic_write
+from ranktune.solvers.core.files.atomic import atomic_write
 from ranktune.tuner.storage.lease_tables import make_tables
 from ranktune.tuner.storage.optuna_internals import OptunaTables
 from ranktune.tuner.storage.retrying import PATIENCE, OnEvent, retrying, without_password

@@ -7,11 +7,9 @@ their numbers again. Any Optuna tool can read the record.
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import uuid
-import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -26,12 +24,11 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.errors import Damaged, StudyError
+from ranktune.solvers.core.files.archives import read_archive, write_archive
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import linearised, mean_of
-from ranktune.tuner.evaluation.serialization import write_arrays
 from ranktune.tuner.evaluation.task import Outcome
-from ranktune.tuner.splits.proof import Damaged, read_archive
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.attributes import (
     BULK,
@@ -206,7 +203,9 @@ class Record:
 
     def rewrite(self, trial: FrozenTrial, per_query: Mapping[str, Floats]) -> None:
         """Write the arrays of a finished trial anew; the trial stays as it is."""
-        self._arrays.write(self._array_name(trial), _npz({**per_query, OWN: _owned_by(trial.user_attrs)}))
+        self._arrays.write(
+            self._array_name(trial), write_archive({**per_query, OWN: _owned_by(trial.user_attrs)}, small=True)
+        )
 
     def _array_name(self, trial: FrozenTrial) -> str:
         (name,) = (key for key in trial.system_attrs if key.startswith(ARTIFACT))
@@ -251,7 +250,7 @@ class Record:
         """Write arrays to disk, before the transaction that refers to them, and return their name."""
         name = str(uuid.uuid4())
         try:
-            self._arrays.write(name, _npz(per_query))
+            self._arrays.write(name, write_archive(per_query, small=True))
         except BaseException:
             self._remove_arrays(name)
             raise
@@ -353,10 +352,3 @@ def _summary(
 def _owned_by(attributes: Mapping[str, object]) -> NDArray[np.uint8]:
     """Return the digest of the trial with those attributes as an array, which is empty if the trial has none."""
     return np.frombuffer(str(attributes.get(DIGEST, "")).encode(), np.uint8)
-
-
-def _npz(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        write_arrays(archive, arrays)
-    return buffer.getvalue()

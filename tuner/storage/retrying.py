@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from ranktune.solvers.core.errors import HIDDEN, RankTuneWarning, StudyError, without_secrets
-from ranktune.solvers.core.files import remedy_of
+from ranktune.solvers.core.files.atomic import remedy_of
 from ranktune.tuner.workers.interrupts import since_interrupt
 
 T = TypeVar("T")

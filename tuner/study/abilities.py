@@ -14,17 +14,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranktune.solvers.abilities import (
-    DOCUMENT_WEIGHTS,
     IN_WORDS,
     LINEAR,
-    MONOTONE,
     POSITIONS,
-    QUERY_WEIGHTS,
     TREES,
     VERBS,
 )
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, listed, nearest
 from ranktune.solvers.core.space import Choice, Parameter, Value
+from ranktune.solvers.data.columns.table import COLUMNS
 from ranktune.solvers.formats import FORMATS
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.feature_sets import with_half_life
@@ -33,13 +31,6 @@ from ranktune.tuner.study.settings import TIMED, Settings
 if TYPE_CHECKING:
     from ranktune.solvers.data.queries import Queries
 
-_REMEDIES = {
-    QUERY_WEIGHTS: "the weights of queries",
-    DOCUMENT_WEIGHTS: "the weights of documents",
-    MONOTONE: "monotone",
-}
-
-
 TIMES = "times"
 """What recency weights are made of, where a solver weighs queries; others ignore it."""
 
@@ -47,19 +38,19 @@ TIMES = "times"
 def needs_of(settings: Settings) -> frozenset[str]:
     """Return what the settings of a study demand of its solvers."""
     timed = (settings.time is not None or settings.data == TIMED) and settings.plan != "progressive"
-    given = {QUERY_WEIGHTS: settings.weight, DOCUMENT_WEIGHTS: settings.document_weight, MONOTONE: settings.monotone}
-    return frozenset(n for n, value in {**given, POSITIONS: settings.position, TIMES: timed}.items() if value)
+    needs = {entry.needs for name, entry in COLUMNS.items() if getattr(settings, entry.option or name, None)}
+    return frozenset(needs | ({TIMES} if timed else set())) - {""}
 
 
 def needs_of_data(queries: Queries) -> frozenset[str]:
     """Return what queries demand of solvers."""
-    return frozenset(need for need in VERBS if getattr(queries, need) is not None)
+    return frozenset(COLUMNS[name].needs for name in queries.columns) & VERBS.keys()
 
 
 def warn_of_ignored_positions(solvers: Iterable[str], parts: Iterable[Queries]) -> None:
     """Warn (RankTuneWarning) where documents have positions, and some of the solvers do not use them."""
     others = [name for name in solvers if POSITIONS not in _supported(name)]
-    if others and any(part.positions is not None for part in parts):
+    if others and any(POSITIONS in part.columns for part in parts):
         learn = "learn" if len(others) > 1 else "learns"
         warnings.warn(f"{listed(others)} {learn} without positions.", RankTuneWarning, stacklevel=2)
 
@@ -110,7 +101,7 @@ def check_able(needs: frozenset[str], serve: Sequence[str], solver: str) -> None
                 "another system."
             )
     for need in sorted(_missing(needs, solver)):
-        raise ParameterError(f"{solver} cannot {VERBS[need]}. Leave {solver} out, or {_REMEDIES[need]}.")
+        raise ParameterError(f"{solver} cannot {VERBS[need]}. Leave {solver} out, or {COLUMNS[need].option or need}.")
 
 
 def able_space(needs: frozenset[str], serve: Sequence[str], solver: str) -> tuple[Parameter, ...]:

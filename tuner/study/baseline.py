@@ -7,19 +7,19 @@ without the file that they came from: plain arrays and one JSON text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import DataError, StudyError
+from ranktune.solvers.core.errors import Damaged, DataError, StudyError
+from ranktune.solvers.core.files.archives import write_archive
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.tuner.splits.plans import StoredPlan
-from ranktune.tuner.splits.proof import Damaged
-from ranktune.tuner.splits.sealing import is_written, read_sealed_arrays, write_sealed_arrays
+from ranktune.tuner.splits.seals import is_written, read_sealed_arrays, write_sealed
 
 FILE = "baseline.npz"
 PARTS = ("train", "vali", "test")
@@ -56,13 +56,14 @@ class Baseline:
                 f"the study keeps {len(scores)} scores of its baseline {self.spelling}, and the data have "
                 f"{queries.n_documents} documents. Give the data that it began with."
             )
-        return replace(queries, baseline=scores)
+        return queries.replaced(baseline=scores)
 
     def save(self, folder: Path) -> None:
         """Write it into the folder of a study."""
         keys = list(self.scores)
         arrays = {f"scores{number}": self.scores[key] for number, key in enumerate(keys)}
-        write_sealed_arrays(folder / FILE, {"spelling": self.spelling, "keys": keys}, arrays)
+        header = {"spelling": self.spelling, "keys": keys}
+        write_sealed(folder / FILE, write_archive(arrays, header, small=True))
 
 
 def load_baseline(folder: Path, spelling: str) -> Baseline | None:

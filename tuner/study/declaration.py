@@ -13,7 +13,7 @@ from ranktune.solvers.core.declared import Declared, declared, documented
 from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, nearest
 from ranktune.solvers.core.registrations import space_of
 from ranktune.solvers.core.space import Choice, Value, conditions, is_active
-from ranktune.solvers.data.monotone import constraints
+from ranktune.solvers.data.query_columns.monotone import constraints
 from ranktune.solvers.metrics.metrics import for_grades, parse_metric
 from ranktune.solvers.names import current_names
 from ranktune.solvers.registry import (

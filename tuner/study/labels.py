@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ranktune.tuner.splits.proof import Damaged
-from ranktune.tuner.splits.sealing import read_sealed
+from ranktune.solvers.core.errors import Damaged
+from ranktune.tuner.splits.seals import read_sealed
 from ranktune.tuner.study.home import StudyFolder
 
 

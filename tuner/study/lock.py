@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Self
 
 from ranktune.solvers.core.errors import StudyError, printable
-from ranktune.solvers.core.files import boot, is_alive, started, try_lock
+from ranktune.solvers.core.files.atomic import boot, is_alive, started, try_lock
 from ranktune.tuner.study.secrets import command_line
 
 LOCK = "lock"

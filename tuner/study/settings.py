@@ -8,10 +8,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ranktune.solvers.core.declared import Meaning, declared
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.data.columns.table import with_options
 from ranktune.tuner.evaluation.names import PLANS
 from ranktune.tuner.samplers.presets import PRESETS
 
@@ -65,8 +66,15 @@ BASELINE = Setting(
 
 
 @dataclass(frozen=True, kw_only=True)
+@with_options(lambda entry: Annotated[str | None, Setting(entry.help)])
 class ColumnSettings:
     """Which columns of a table are what. They apply to every table that is read: data, vali and test."""
+
+    if TYPE_CHECKING:
+        weight: str | None = None
+        document_weight: str | None = None
+        position: str | None = None
+        time: str | None = None
 
     qid: Annotated[
         str | None,
@@ -97,31 +105,6 @@ class ColumnSettings:
         Setting(
             "Most features of a category, one for each value. `ranktune data --help` says more. (default: 64)",
             minimum=1,
-        ),
-    ] = None
-    weight: Annotated[
-        str | None,
-        Setting("Column of query weights: how often each query counts, in fitting and in means."),
-    ] = None
-    document_weight: Annotated[
-        str | None,
-        Setting(
-            "Column of document weights: how often each document counts in fitting. Solvers that cannot weigh "
-            "documents are left out.",
-        ),
-    ] = None
-    position: Annotated[
-        str | None,
-        Setting(
-            "Column of positions at which clicked documents were shown. LambdaMART corrects for them; other solvers do "
-            "not use them.",
-        ),
-    ] = None
-    time: Annotated[
-        str | None,
-        Setting(
-            "Column of times: dates, ISO 8601 text or numbers. Folds go forward in time, the latest fifth is the test, "
-            "and a progressive plan goes in their order.",
         ),
     ] = None
     group_by_time: Annotated[

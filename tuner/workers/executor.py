@@ -42,7 +42,7 @@ class Executor(Protocol):
     - `ResultRefused` where its result cannot be sent.
 
     Solvers and metrics that are registered in this process are known where Processes and clusters run functions. An
-    executor that sends functions elsewhere itself sends what `ranktune.tuner.workers.custom.payload_of` makes of a
+    executor that sends functions elsewhere itself sends what `ranktune.tuner.workers.limits.payload_of` makes of a
     function and its arguments: a pickled pair of what to call and its arguments.
 
     Examples

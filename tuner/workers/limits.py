@@ -13,14 +13,17 @@ import pickle
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any, TypeVar
 
 from ranktune.solvers.core.errors import ParameterError, ResultRefused
 from ranktune.solvers.core.machine_code.folders import remark_on_cache
 from ranktune.solvers.core.numba_internals import load_types
+from ranktune.solvers.core.registrations import REGISTERED, Registration
+from ranktune.solvers.metrics.custom import CustomMetric
+from ranktune.solvers.metrics.presets import CUSTOM
 from ranktune.tuner.splits.memory import allow, own_memory
 
 MAX_RESULT_BYTES = 64 * 2**20
@@ -201,3 +204,28 @@ def _end_with(coordinator: int) -> None:
         ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != coordinator:  # it died before the line above
         os._exit(1)
+
+
+T = TypeVar("T")
+
+
+def payload_of(function: Callable[..., object], arguments: tuple[Any, ...]) -> bytes:
+    """Return function(*arguments) as it is sent. Raises ResultRefused for what cannot be pickled."""
+    solvers, metrics = tuple(REGISTERED.values()), tuple(CUSTOM.values())
+    if not solvers and not metrics:
+        return pickled((function, arguments), None)
+    return pickled((call_with_custom, (solvers, metrics, function, *arguments)), None)
+
+
+def call_with_custom(
+    solvers: Sequence[Registration],
+    metrics: Sequence[CustomMetric],
+    function: Callable[..., T],
+    *arguments: Any,
+) -> T:
+    """Return function(*arguments), called where solvers and metrics are known."""
+    for registration in solvers:
+        REGISTERED[registration.name] = registration
+    for metric in metrics:
+        CUSTOM[metric.name] = metric
+    return function(*arguments)

@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.errors import ResultRefused, TooLong, WorkerLost
-from ranktune.tuner.workers.custom import payload_of
 from ranktune.tuner.workers.fork_server import FORKS, ForkServer
-from ranktune.tuner.workers.limits import BEGUN, PAUSED, RESUMED, Limits
+from ranktune.tuner.workers.limits import BEGUN, PAUSED, RESUMED, Limits, payload_of
 from ranktune.tuner.workers.worker_process import WorkerProcess
 
 if TYPE_CHECKING:

@@ -264,13 +264,14 @@ class Rows {
 
 function panelOf(panel) {
   const lede = panel.key === "conclusion";
-  const heading = el("h2", { id: `title-${panel.key}`, dir: "auto" }, clipped(panel.title));
+  const label = el("span", {}, clipped(panel.title));
+  const heading = el("h2", { id: `title-${panel.key}`, dir: "auto" }, label);
   const parts = { note: el("p", { class: lede ? "lede" : "note", dir: "auto" }), plot: null, rows: null };
   const node = el("section", { class: lede ? "panel plain" : "panel", "aria-labelledby": heading.id, "data-testid": `panel-${panel.key}` }, heading, parts.note);
   const rows = () => (parts.rows ??= new Rows(parts.panel));
   parts.fill = (fresh) => {
     parts.panel = fresh;
-    heading.textContent = clipped(fresh.title);
+    label.textContent = clipped(fresh.title);
     parts.note.textContent = clipped(fresh.note ?? "", 2000);
     parts.note.hidden = !fresh.note;
     if (Boolean(fresh.figure) !== Boolean(parts.plot) || !parts.table) {
@@ -293,7 +294,17 @@ function panelOf(panel) {
     parts.rows?.replaced(fresh);
   };
   parts.fill(panel);
-  return { node, ...parts };
+  let folds = false;
+  const fold = (can) => { // below the picture of a page, panels are titles until they are opened
+    if (can === folds) return;
+    folds = can;
+    node.classList.toggle("folded", can);
+    const button = can ? el("button", { type: "button", class: "fold", "aria-expanded": "false", onclick: () => {
+      button.setAttribute("aria-expanded", String(!node.classList.toggle("folded")));
+    } }, label) : label;
+    heading.replaceChildren(button);
+  };
+  return { node, fold, ...parts };
 }
 
 function meaningOf(key) {
@@ -307,7 +318,9 @@ class View {
     Object.assign(this, { key, panels: new Map(), group: null });
     this.groups = el("div", { class: "groups", role: "group", "aria-label": "Show" });
     this.list = el("div");
-    this.node = el("div", { "data-testid": `view-${key}` }, meaningOf(key), this.groups, this.list);
+    this.answer = el("p", { class: "lede answer", dir: "auto" });
+    const { question, title } = payload.views.find((view) => view.key === key);
+    this.node = el("div", { "data-testid": `view-${key}` }, el("h2", { class: "question" }, question ?? title), this.answer, meaningOf(key), this.groups, this.list);
   }
   fill(panels) {
     const keys = new Set(panels.map((panel) => panel.key));
@@ -329,7 +342,12 @@ class View {
       type: "button", "aria-pressed": String(name === this.group), title: clipped(name), dir: "auto",
       onclick: () => { this.group = name; this.chosen(panels); this.groups.querySelector('[aria-pressed="true"]').focus(); },
     }, clipped(name, 40))));
-    for (const panel of panels) this.panels.get(panel.key).node.hidden = several && Boolean(panel.group) && panel.group !== this.group;
+    const visible = panels.filter((panel) => !several || !panel.group || panel.group === this.group);
+    for (const panel of panels) this.panels.get(panel.key).node.hidden = !visible.includes(panel);
+    const picture = Math.max(visible.findIndex((panel) => panel.figure), 0);
+    visible.forEach((panel, k) => this.panels.get(panel.key).fold(k > picture));
+    this.answer.textContent = clipped(visible.find((panel) => panel.answer)?.answer ?? "", 2000);
+    this.answer.hidden = !this.answer.textContent;
   }
 }
 
@@ -405,6 +423,7 @@ async function show() {
   current = key;
   if (!views.get(key)?.fresh) {
     byId("main").setAttribute("aria-busy", "true");
+    if (live && !views.has(key)) byId("main").replaceChildren(el("p", { class: "lede", role: "status" }, "Computing this page…"));
     await refresh(key);
   }
   if (current !== key) return;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from ranktune.solvers.abilities import POSITIONS
 from ranktune.solvers.blocks.blocked import BlockedQueries, better_divided
 from ranktune.solvers.boosting.base import GrownRanker
-from ranktune.solvers.boosting.growth import without_features
 from ranktune.solvers.boosting.lightgbm.bins import DENSE_SAMPLE, MAX_KEPT_BYTES, bins_of
 from ranktune.solvers.boosting.lightgbm.growth import LightGBMData
 from ranktune.solvers.boosting.lightgbm.library import Data
@@ -106,9 +105,9 @@ class LightGBMRanker(GrownRanker):
             bins, rows = bins_of(queries, parameters)
         else:
             bins, rows = Data.from_blocks(blocks.features, queries.n_documents, parameters), None
-        thin = without_features(queries)
+        thin = queries.without_features()
         if POSITIONS not in self.supports(self.get_params()):
-            thin = replace(thin, positions=None)
+            thin = thin.replaced(positions=None)
         return LightGBMData(thin, targets, start, bins, rows, parameters, self._derivatives(), self._factor())
 
     def _derivatives(self) -> MakeObjective | None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.boosting.bins import Bytes
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 
 Rows: TypeAlias = NDArray[np.uint32]
 
@@ -64,7 +64,7 @@ def count(
             out[j, 0, b], out[j, 1, b] = G, H
 
 
-@compiled
+@inlined
 def subtract(sums: Floats, n_bins: int, out: Floats) -> None:
     """Subtract the first n_bins of sums from those of out, both (AT_ONCE, 2, width)."""
     for j in range(AT_ONCE):
@@ -74,7 +74,7 @@ def subtract(sums: Floats, n_bins: int, out: Floats) -> None:
                 whole[b] -= part[b]
 
 
-@compiled
+@inlined
 def add_scores(G: Floats, H: Floats, last: int, l2: float, least: float, sign: int, scores: Floats) -> None:
     """Add to the scores of the splits behind each bin up to the last, which is left out, those of a leaf.
 
@@ -93,7 +93,7 @@ def add_scores(G: Floats, H: Floats, last: int, l2: float, least: float, sign: i
         scores[b] += whole if sign * (right - left) > 0.0 else left_G * left + right_G * right
 
 
-@compiled
+@inlined
 def partition(column: Bytes, limit: int, rows: Rows, pairs: Floats, part: Ints, spare_rows: Rows, spare: Floats) -> int:
     """Sort the documents of a part: those of bins up to limit, then the others; return the first place of the others.
 
@@ -143,7 +143,8 @@ def grow_tree(
     least = ALIKE * H
     best = G * G / (H + l2) if H > 0.0 else 0.0
     for level in range(len(splits)):
-        n_leaves, half = 2**level, 2**level // 2
+        n_leaves = 1 << level  # a power would be a kernel of its own
+        half = n_leaves // 2
         splits[level, 0] = -1
         for number in range(len(groups)):
             group, of_group = groups[number], sums[min(number, len(sums) - 1)]

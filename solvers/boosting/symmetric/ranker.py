@@ -9,7 +9,6 @@ import numpy as np
 
 from ranktune.solvers.boosting.base import BoostedRanker, pair_scale
 from ranktune.solvers.boosting.bins import Bins, binned, shared_by
-from ranktune.solvers.boosting.growth import without_features
 from ranktune.solvers.boosting.limits import L2, RowShare, check_share, whole
 from ranktune.solvers.boosting.objectives import NOISY, Decay, NoisyRankings, Samples, query_error
 from ranktune.solvers.boosting.symmetric.growth import Limits, SymmetricData
@@ -98,7 +97,7 @@ class SymmetricGBDT(BoostedRanker):
         make = query_error if noisy is None else noisy.objective
         start = self._first_scores(training)
         signs = np.zeros(len(bins.cuts), dtype=np.int64) if queries.monotone is None else queries.monotone
-        return SymmetricData(without_features(queries), targets, start, bins, signs, with_missing, limits, make)
+        return SymmetricData(queries.without_features(), targets, start, bins, signs, with_missing, limits, make)
 
     def _bins(self, queries: Queries) -> Bins:
         """Return the features in bins, which are shared with other queries of the same data."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-import narwhals
 import numpy as np
-import polars
+import pyarrow as pa
 
 from ranktune.solvers.clicks.counts import sums
 from ranktune.solvers.clicks.features.future import drawn
 from ranktune.solvers.core.arrays import Array, Floats, Ints, as_floats, as_ints
 from ranktune.solvers.data.columns.learning import Taken, taken
 from ranktune.solvers.data.columns.roles import Roles
-from ranktune.solvers.data.columns.texts import Frame
 
 
 def texts_of(values: Floats, texts: Array) -> list[str | None]:
@@ -23,9 +19,8 @@ def texts_of(values: Floats, texts: Array) -> list[str | None]:
 
 def category_of(column: list[str | None], search: Ints) -> Taken:
     """Return what tune takes a column of text as, (n,); search is the number of the search of each row."""
-    table = polars.DataFrame({"x": polars.Series(column, dtype=polars.String)})
-    frame = cast(Frame, narwhals.from_native(table, eager_only=True))
-    return taken(frame, Roles({}, ("x",)), lambda: search, "keep", len(column))["x"]
+    table = pa.table({"x": pa.array(column, pa.string())})
+    return taken(table, Roles({}, ("x",)), lambda: search, "keep", len(column))["x"]
 
 
 def in_order(values: Floats, texts: Array) -> Floats:

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-import polars
+import pyarrow as pa
 
 from ranktune.solvers.clicks.counts import Counts, places
 from ranktune.solvers.clicks.reading.account import Account
-from ranktune.solvers.clicks.reading.events import codes, number_or_nan, numbers_and_texts
+from ranktune.solvers.clicks.reading.cells import codes, numbers_and_texts, numbers_of, text_of
 from ranktune.solvers.clicks.reading.roles import NAMES
-from ranktune.solvers.clicks.reading.sources import Every, frames
-from ranktune.solvers.clicks.reading.store import Names
+from ranktune.solvers.clicks.reading.sources import batches
+from ranktune.solvers.clicks.reading.store import Names, first_of
 from ranktune.solvers.core.arrays import Array, Floats, Ints, as_floats
 from ranktune.solvers.core.errors import DataError
 
@@ -49,7 +49,7 @@ class DocumentTable:
     """A table of documents, or of documents for queries: a row each, with the names of its columns of ids."""
 
     path: str | Path
-    frame: polars.DataFrame
+    table: pa.Table
     document: str
     query: str | None
 
@@ -60,9 +60,9 @@ class DocumentTable:
         The column of document ids, and that of queries if there is one, have the names of the log, which known has by
         role, or are recognised as in a log. Raises DataError where the file cannot be read or names no documents.
         """
-        parts = list(frames(Path(path), Every(), Account()))
-        frame = polars.concat(parts, how="diagonal_relaxed") if parts else polars.DataFrame()
-        by_name = {name.lower(): name for name in reversed(frame.columns)}
+        parts = [pa.Table.from_batches([batch]) for batch in batches(Path(path), None, Account())]
+        table = pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
+        by_name = {name.lower(): name for name in reversed(table.column_names)}
         document, query = (
             next(
                 (by_name[n.lower()] for n in (*(known or {}).get(role, ()), *NAMES[role]) if n.lower() in by_name), None
@@ -72,35 +72,32 @@ class DocumentTable:
         if document is None:
             raise DataError(
                 f"{path}: has no column of documents. Name it as in the log, or as one of "
-                f"{', '.join(NAMES['document'])}; its columns: {', '.join(frame.columns[:30])}."
+                f"{', '.join(NAMES['document'])}; its columns: {', '.join(table.column_names[:30])}."
             )
-        return cls(path, frame, document, query)
+        return cls(path, table, document, query)
 
     def of(self, counts: Counts) -> DocumentColumns:
         """Return the columns of numbers and of text. Raises DataError where a document is there twice."""
-        path, frame, document, query = self.path, self.frame, self.document, self.query
-        keys = [document] if query is None else [query, document]
-        twice = frame.filter(frame.select(polars.struct(keys).is_duplicated()).to_series())
-        if twice.height:
-            raise DataError(f"{path}: has {twice.row(0, named=True)[document]!r} twice. Give one row a document.")
-        rest = frame.drop(keys)
+        keys = [self.document] if self.query is None else [self.query, self.document]
+        ids = {name: text_of(self.table, [name]) for name in keys}
+        twice = np.flatnonzero(~first_of(*(Names().numbered(each) for each in ids.values())))
+        if len(twice):
+            document = ids[self.document][int(twice[0])].as_py()
+            raise DataError(f"{self.path}: has {document!r} twice. Give one row a document.")
+        rest = self.table.drop_columns(keys)
         numbers, others = numbers_and_texts(rest)
         texts = {name: Names() for name in others}
-        written = rest.select(polars.col(name).cast(polars.String).replace("", None) for name in texts)
         names = [*numbers, *texts]
-        values = rest.select(
-            *(number_or_nan(rest, name).alias(name) for name in numbers),
-            *(codes(written[name], of_column).alias(name) for name, of_column in texts.items()),
-        ).to_numpy()
-        place = places(counts.documents, frame[document].cast(polars.String).to_list())
-        n = len(counts.documents)
-        if query is not None:
-            place = counts.pairs_at(places(counts.queries, frame[query].cast(polars.String).to_list()), place)
+        values = np.full((rest.num_rows + 1, len(names)), np.nan)
+        for number, name in enumerate(names):
+            column = text_of(rest, [name])
+            values[:-1, number] = codes(column, texts[name]) if name in texts else numbers_of(column)
+        place, n = places(counts.documents, ids[self.document].to_pylist()), len(counts.documents)
+        if self.query is not None:
+            place = counts.pairs_at(places(counts.queries, ids[self.query].to_pylist()), place)
             n = len(counts.firsts)
-        row = np.full(n, frame.height)
+        row = np.full(n, rest.num_rows)
         row[place[place >= 0]] = np.flatnonzero(place >= 0)
-        missing = np.full((1, len(names)), np.nan)
-        others = [name for name in rest.columns if name not in names]
+        left = [name for name in rest.column_names if name not in names]
         known = {name: of_column.names for name, of_column in texts.items()}
-        values = np.concatenate([values.reshape(frame.height, len(names)), missing])
-        return DocumentColumns(names, "document" if query is None else "pair", row, as_floats(values), known, others)
+        return DocumentColumns(names, "document" if self.query is None else "pair", row, as_floats(values), known, left)

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import polars
 from scipy.stats import binom, rankdata
 
 from ranktune.solvers.clicks.counts import sums
 from ranktune.solvers.clicks.features.categories import category_of, in_order, predicted_by, rates, texts_of
 from ranktune.solvers.clicks.features.future import Future, drawn
 from ranktune.solvers.clicks.features.history import FEATURES, Known
-from ranktune.solvers.clicks.reading.events import MOST_TEXTS
+from ranktune.solvers.clicks.reading.cells import MOST_TEXTS
 from ranktune.solvers.core.arrays import Array, Floats, as_floats, as_ints
 from ranktune.solvers.data.columns.encoding import Age
 from ranktune.solvers.data.queries import Queries
@@ -148,9 +147,9 @@ class _Searches:
 
     def _ranks(self, values: Array) -> Floats:
         """Return the ranks of values within searches, (n,), less their mean."""
-        frame = polars.DataFrame({"search": self.search, "x": values})
-        ranks = frame.select(polars.col("x").rank("average").over("search")).to_series().to_numpy()
-        return np.asarray(ranks - (self.sizes[self.search] + 1.0) / 2.0)
+        levels, level = np.unique(values, return_inverse=True)
+        middle = np.cumsum(self.sizes) - (self.sizes - 1.0) / 2.0
+        return np.asarray(rankdata(self.search * len(levels) + level) - middle[self.search])
 
     def suspicion(self, x: Floats, level: Floats, is_text: bool) -> tuple[str, str]:
         """Return the kind of leak that a column is within searches and why, two empty texts if it is none.

@@ -13,7 +13,7 @@ from ranktune.solvers.clicks.counts import Counts
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.core.arrays import Array, Ints
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.core.files import temporary_folder
+from ranktune.solvers.core.files.atomic import temporary_folder
 
 WINDOW, STEP = 1 << 17, 32
 """Impressions of a window, about, and every how many of them its ends are looked for."""

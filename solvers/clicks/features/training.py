@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-import polars
+import pyarrow as pa
 
 from ranktune.solvers.clicks.examination import CLIP, Examination
 from ranktune.solvers.clicks.features.categories import texts_of
@@ -15,10 +16,10 @@ from ranktune.solvers.clicks.features.documents import DocumentColumns, Document
 from ranktune.solvers.clicks.features.history import FEATURES, History, Known
 from ranktune.solvers.clicks.features.leaks import leaks
 from ranktune.solvers.clicks.impressions import Impressions
-from ranktune.solvers.clicks.judgments import check_ending
+from ranktune.solvers.clicks.judgments import check_ending, write_csv
 from ranktune.solvers.core.arrays import Floats, Ints, Mask
 from ranktune.solvers.core.errors import DataError, listed
-from ranktune.solvers.core.files import atomic_write
+from ranktune.solvers.core.files.atomic import atomic_write
 from ranktune.solvers.data.columns.roles import DOCUMENT_WEIGHT, POSITION
 
 KEYS = ("qid", "document", "grade", DOCUMENT_WEIGHT, POSITION)
@@ -115,7 +116,7 @@ class Training:
             parts.append(self._documents.at(known.rows))
         return np.concatenate(parts, axis=1)
 
-    def frames(self) -> Iterator[polars.DataFrame]:
+    def tables(self) -> Iterator[pa.Table]:
         """Yield the table in parts: qid, document, grade, document_weight, position and features, by time."""
         names = np.array(self.history.counts.documents, dtype=object)
         for window in self.history:
@@ -127,10 +128,12 @@ class Training:
             features = np.concatenate([window.features, self._further(window)[:, self._kept]], axis=1)[known]
             columns = dict(zip(self.feature_names, features.T, strict=True))
             texts = {
-                name: polars.Series(texts_of(columns[name], self._texts[name]), dtype=polars.String)
+                name: pa.array(texts_of(columns[name], self._texts[name]), pa.string())
                 for name in self._texts.keys() & columns.keys()
             }
-            yield polars.DataFrame({**keys, **columns, **texts}, nan_to_null=True)
+            yield pa.table(
+                {name: pa.array(column, from_pandas=True) for name, column in (keys | columns | texts).items()}
+            )
 
     def write(self, path: str | Path) -> None:
         """Write the table as Parquet or csv, by the ending of path, part by part.
@@ -144,16 +147,15 @@ class Training:
     def _write_parquet(self, file: BinaryIO) -> None:
         from pyarrow import parquet
 
-        parts = (frame.to_arrow() for frame in self.frames())
+        parts = self.tables()
         first = next(parts)
         with parquet.ParquetWriter(file, first.schema) as writer:
-            writer.write_table(first)
-            for part in parts:
+            for part in chain([first], parts):
                 writer.write_table(part)
 
     def _write_csv(self, file: BinaryIO) -> None:
-        for number, frame in enumerate(self.frames()):
-            frame.write_csv(file, include_header=not number)
+        for number, table in enumerate(self.tables()):
+            write_csv(table, file, titles=not number)
 
     @property
     def remarks(self) -> Sequence[str]:

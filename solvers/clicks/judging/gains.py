@@ -127,7 +127,7 @@ class ClickGains:
         rank = np.arange(queries.n_documents) - queries.starts[queries.query_of_document]
         examined = self.examined(int(queries.lengths.max()))[rank]
         columns = np.stack([*gains, examined, share[queries.query_of_document]], axis=1)
-        return by_searches(replace(queries, clicks=columns, features_checked=True))
+        return by_searches(queries.replaced(clicks=columns))
 
     def about(self, parts: Sequence[Queries]) -> Json:
         """Return what the log has and lacks of all documents of a study, and how much is clipped, as plain values."""
@@ -182,7 +182,7 @@ def by_searches(queries: Queries, among: Ints | None = None) -> Queries:
         return queries
     clicks = queries.clicks.copy()
     clicks[:, SHARE] /= mean
-    return replace(queries, clicks=clicks, features_checked=True)
+    return queries.replaced(clicks=clicks)
 
 
 def clicked(log: Iterable[Impressions]) -> Iterator[Impressions]:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Self
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Mask
 
 WIDTH = 80
 
@@ -45,6 +49,20 @@ class Account:
     def most_left_out(self) -> str:
         """A sentence with the most frequent reason for which lines are left out, empty where none is."""
         return "".join(f" Most lines are left out: {what} ({n:,})." for what, n in self.left_out.most_common(1))
+
+    def skip(self, what: str, fault: object = None) -> None:
+        """Count a line that is no event, as left out where it has a fault."""
+        self.lines += 1
+        (self.other if fault is None else self.left_out)[what] += 1
+
+    def sift(self, reasons: Iterable[tuple[str, Mask]], lines: Mask | bool = True) -> Mask:
+        """Count lines by the first reason for which each is left out, and return which stay, (n,)."""
+        kept: Mask = np.ones((), dtype=bool)
+        for reason, bad in reasons:
+            if count := int(np.sum(bad & kept & lines)):
+                self.left_out[reason] += count
+            kept = kept & ~bad
+        return kept
 
     def copy(self) -> Self:
         """Return an account of the same counts, without those of 0."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-import polars
 
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.clicks.reading.account import Account
@@ -18,8 +17,8 @@ from ranktune.solvers.clicks.reading.joining import Rules, impressions_of
 from ranktune.solvers.clicks.reading.opening import bots_of, check_store, checked_weights, first_positions, read_store
 from ranktune.solvers.clicks.reading.remarks import Seen, remarks_of
 from ranktune.solvers.clicks.reading.roles import check_roles
-from ranktune.solvers.clicks.reading.store import FURTHER, LATEST, Store
-from ranktune.solvers.core.arrays import Ints, as_floats, as_ints
+from ranktune.solvers.clicks.reading.store import LATEST, Store
+from ranktune.solvers.core.arrays import Array, Ints, as_floats, as_ints
 from ranktune.solvers.core.errors import DataError, ParameterError, listed
 
 
@@ -62,9 +61,9 @@ class ClickLog:
         Parameters
         ----------
         *paths : str or Path
-            csv, tsv, Parquet and jsonl files, text packed or not. A row is an impression with a column of clicks, or an
-            event, whose kind a column names. Events and queries, also in the schema of User Behavior Insights and as
-            bulk requests, may be in one file or apart.
+            csv, tsv, Parquet, Arrow and jsonl files, text packed or not. A row is an impression with a column of
+            clicks, or an event, whose kind a column names. Events and queries, also in the schema of User Behavior
+            Insights and as bulk requests, may be in one file or apart.
         columns : mapping of str to str, optional
             Role -> column, where names are not recognised: query, search (the id by which events are joined), document,
             position, session, time, kind, propensity, source, and kinds of events such as click.
@@ -113,7 +112,7 @@ class ClickLog:
         account, n_queries = store.account.copy(), len(store.queries.names)
         seen = Seen(np.zeros(n_queries), np.zeros(n_queries))
         for rows in store.read():
-            batch = self._batch(impressions_of(rows, rules, account, seen.counts))
+            batch = self._batch(*impressions_of(rows, rules, account, seen.counts))
             if len(batch.query):
                 np.add.at(seen.shown, batch.query, 1.0)
                 np.add.at(seen.clicks, batch.query, batch.click)
@@ -123,23 +122,22 @@ class ClickLog:
         assert account.counted == account.lines
         self._passed = account.copy(), seen
 
-    def _batch(self, rows: polars.DataFrame) -> Impressions:
-        store = self._store
-        further = [FURTHER + name for name in store.further]
+    def _batch(self, rows: Array, settled: Ints) -> Impressions:
+        store, has_time = self._store, self._rules.has_time
         return Impressions(
-            query=as_ints(rows["query"].to_numpy()),
-            document=as_ints(rows["document"].to_numpy()),
-            position=as_ints(rows["position"].to_numpy()),
-            click=as_floats(rows["click"].to_numpy()),
-            session=as_ints(rows["session"].to_numpy()),
-            time=as_ints(rows["time"].to_numpy()) if self._rules.has_time else None,
-            propensity=as_floats(rows["propensity"].to_numpy()) if store.has_propensity else None,
+            query=as_ints(rows["query"]),
+            document=as_ints(rows["document"]),
+            position=as_ints(rows["position"]),
+            click=as_floats(rows["click"]),
+            session=as_ints(rows["session"]),
+            time=as_ints(rows["time"]) if has_time else None,
+            propensity=as_floats(rows["propensity"]) if store.has_propensity else None,
             queries=store.queries.names,
             documents=store.documents.names,
             sessions=store.session_names.names,
-            settled=as_ints(rows["settled"].to_numpy()) if self._rules.has_time and "settled" in rows.columns else None,
-            search=as_ints(rows["search"].to_numpy().view(np.int64)),
-            further=as_floats(rows.select(further).to_numpy()) if further else None,
+            settled=settled if has_time else None,
+            search=as_ints(rows["search"].astype(np.int64)),
+            further=as_floats(rows["further"]) if store.further else None,
             further_names=store.further,
             further_texts={name: texts.names for name, texts in store.texts.items()},
         )

@@ -8,14 +8,14 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import polars
-from polars import col
+import pyarrow as pa
 
 from ranktune.solvers.clicks.reading.account import Account
-from ranktune.solvers.clicks.reading.events import UNWEIGHTED, add_events, numbers_and_texts
+from ranktune.solvers.clicks.reading.cells import numbers_and_texts, text_of
+from ranktune.solvers.clicks.reading.events import UNWEIGHTED, add_events
 from ranktune.solvers.clicks.reading.roles import AMOUNTS, KINDS, check_complete, roles_of, wanted
-from ranktune.solvers.clicks.reading.sources import Every, frames
-from ranktune.solvers.clicks.reading.store import CLICK, NONE, Names, Store
+from ranktune.solvers.clicks.reading.sources import batches
+from ranktune.solvers.clicks.reading.store import CLICK, NONE, Names, Store, first_of
 from ranktune.solvers.core.arrays import Mask
 from ranktune.solvers.core.checks import check_not_negative
 from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
@@ -50,11 +50,11 @@ def read_store(
     read = wanted(columns, weights) | {name.lower() for name in store.further}
     names: dict[str, None] = {}
     for path in paths:
-        for frame in frames(path, read, store.account):
-            roles = roles_of(frame.columns, columns, weights)
+        for batch in batches(path, read, store.account):
+            roles = roles_of(batch.schema.names, columns, weights)
             check_complete(roles, partial(_looked_at, path, columns, weights), path)
-            names |= dict.fromkeys(frame.columns)
-            add_events(frame, roles, weights, now, store)
+            names |= dict.fromkeys(batch.schema.names)
+            add_events(batch, roles, weights, now, store)
     known = {name.lower() for name in names}
     for role, column in columns.items():
         if column.lower() not in known:
@@ -77,19 +77,20 @@ def _further(
 
 def _first_rows(
     path: Path, columns: Mapping[str, str], weights: Mapping[str, float]
-) -> tuple[list[str], polars.DataFrame]:
+) -> tuple[list[str], pa.RecordBatch]:
     """Return the names of all columns of a file, and those without a role, in its first rows."""
-    frame = next(frames(path, Every(wanted(columns, weights)), Account()), polars.DataFrame())
-    used = {name for group in roles_of(frame.columns, columns, weights).values() for name in group}
-    return frame.columns, frame.select(name for name in frame.columns if name not in used)
+    batch = next(batches(path, None, Account()), pa.record_batch({}))
+    names = batch.schema.names
+    used = {name for group in roles_of(names, columns, weights).values() for name in group}
+    return names, batch.select([name for name in names if name not in used])
 
 
 def _looked_at(path: Path, columns: Mapping[str, str], weights: Mapping[str, float]) -> tuple[list[str], str | None]:
     """Return the names of all columns, and that without a role whose texts look like ids: many, without spaces."""
     names, rest = _first_rows(path, columns, weights)
-    texts = rest.select(numbers_and_texts(rest)[1])
-    ids = [text.name for text in texts if not text.cast(polars.String).str.contains(" ", literal=True).any()]
-    return names, max(ids, key=lambda name: texts[name].n_unique(), default=None)
+    values = {name: set(text_of(rest, [name]).to_pylist()) - {None} for name in numbers_and_texts(rest)[1]}
+    ids = [name for name, texts in values.items() if not any(" " in text for text in texts)]
+    return names, max(ids, key=lambda name: len(values[name]), default=None)
 
 
 def _parts(paths: Sequence[Path]) -> int:
@@ -134,9 +135,9 @@ def bots_of(store: Store) -> Mask:
     shown, clicked = sessions.shown[known], sessions.clicked[known]
     documents = clicked.copy()  # a double click is of one document
     for rows in store.read() if "kind" in store.columns else ():
-        clicks = rows.filter(col("kind") == CLICK)
-        again = clicks.filter(~polars.struct("search", "session", "document").is_first_distinct())
-        np.subtract.at(documents, again["session"].to_numpy(), 1)
+        clicks = rows[rows["kind"] == CLICK]
+        again = ~first_of(clicks["search"], clicks["session"], clicks["document"])
+        np.subtract.at(documents, clicks["session"][again], 1)
     return (clicked > MOST_CLICKS) | ((shown >= MANY_SHOWN) & (documents >= SURE_CLICKS * shown))
 
 

@@ -14,11 +14,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import polars
+import pyarrow as pa
 
 from ranktune.solvers.clicks.reading.account import Account
-from ranktune.solvers.core.arrays import Array, Ints
-from ranktune.solvers.core.files import temporary_folder
+from ranktune.solvers.core.arrays import Array, Ints, Mask
+from ranktune.solvers.core.files.atomic import temporary_folder
 
 IMPRESSION, QUERY, RESULT, CLICK = range(4)
 """Numbers of kinds: an impression, a query, a result of a query, a click. Other kinds follow."""
@@ -28,22 +28,42 @@ NO_TIME = np.iinfo(np.int64).min
 LATEST = np.iinfo(np.int64).max
 
 ROW = {
-    "search": polars.UInt64,
-    "session": polars.Int32,
-    "query": polars.Int32,
-    "document": polars.Int32,
-    "position": polars.Int32,
-    "time": polars.Int64,
-    "kind": polars.Int16,
-    "source": polars.Int16,
-    "click": polars.Float64,
-    "propensity": polars.Float64,
+    "search": "u8",
+    "session": "i4",
+    "query": "i4",
+    "document": "i4",
+    "position": "i4",
+    "time": "i8",
+    "kind": "i4",
+    "source": "i4",
+    "click": "f8",
+    "propensity": "f8",
 }
 """An event: the hash of its search, numbers of names, the position as logged, milliseconds (NO_TIME without), the kind,
 the number of the application, the weight of what the row itself says, and the propensity (nan without)."""
 
-FURTHER = "further "
-"""Begins the name of a further column, so that it cannot have that of another one."""
+
+def mixed(*columns: Array) -> Array:
+    """Return 64 bits that stand for the values of columns in each row, (n,): rows that are equal have equal ones."""
+    bits = np.ones(len(columns[0]), np.uint64)
+    for column in columns:
+        own = column if column.dtype.itemsize == 8 else column.astype(np.int64)
+        bits = (bits + own.view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        bits ^= bits >> np.uint64(32)
+    return bits
+
+
+def first_of(*columns: Array) -> Mask:
+    """Return which rows are the first of those that are equal in all columns, (n,)."""
+    first = np.zeros(len(columns[0]), dtype=bool)
+    first[np.unique(mixed(*columns), return_index=True)[1]] = True
+    return first
+
+
+def coded(column: pa.StringArray) -> tuple[Ints, list[str]]:
+    """Return the different texts of a column, and the place of each row's among them, (n,), -1 where it is null."""
+    encoded = column.dictionary_encode()
+    return encoded.indices.fill_null(-1).to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
 
 
 @dataclass
@@ -60,11 +80,10 @@ class Names:
             self.names.append(name)
         return number
 
-    def numbered(self, column: polars.Series) -> polars.Series:
+    def numbered(self, column: pa.StringArray) -> Ints:
         """Return the numbers of a column of text, (n,), NONE where it is null."""
-        names = column.drop_nulls().unique(maintain_order=True)
-        numbers = polars.Series([self.number(name) for name in names], dtype=polars.Int32)
-        return column.replace_strict(names, numbers, default=NONE, return_dtype=polars.Int32)
+        place, names = coded(column)
+        return np.array([*map(self.number, names), NONE])[place]
 
     def anonymous(self, count: int) -> Ints:
         """Return new numbers, (count,), whose names are empty."""
@@ -81,24 +100,17 @@ class Sessions:
     clicked: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     first: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
-    def add(self, rows: polars.DataFrame, clicked: polars.Series, count: int) -> None:
+    def add(self, rows: Array, clicked: Mask, count: int) -> None:
         """Count rows; clicked says which are a click, or an impression with one; count is the number of sessions."""
-        time = polars.when(polars.col("time") != NO_TIME).then("time").min().fill_null(LATEST)
-        shown = polars.col("kind").eq(IMPRESSION).sum().cast(polars.Int64)
-        sums = (
-            rows.filter(polars.col("kind") != QUERY)
-            .with_columns(clicked.filter(rows["kind"] != QUERY).alias("clicked"))
-            .group_by("session")
-            .agg(shown.alias("shown"), polars.col("clicked").sum().cast(polars.Int64), time.alias("time"))
-        )
-        where = sums["session"].to_numpy()
         if count > len(self.shown):
             room = count - len(self.shown) + len(self.shown) // 2
             self.shown, self.clicked = (np.pad(values, (0, room)) for values in (self.shown, self.clicked))
             self.first = np.pad(self.first, (0, room), constant_values=LATEST)
-        self.shown[where] += sums["shown"].to_numpy()
-        self.clicked[where] += sums["clicked"].to_numpy()
-        self.first[where] = np.minimum(self.first[where], sums["time"].to_numpy())
+        event = rows["kind"] != QUERY
+        rows, session = rows[event], rows["session"][event]
+        np.add.at(self.shown, session, rows["kind"] == IMPRESSION)
+        np.add.at(self.clicked, session, clicked[event])
+        np.minimum.at(self.first, session, np.where(rows["time"] == NO_TIME, LATEST, rows["time"]))
 
 
 @dataclass
@@ -133,34 +145,25 @@ class Store:
         for kind in ("impression", "query", "a result of a query", "click"):
             self.kinds.number(kind)
 
-    @property
-    def row(self) -> dict[str, type[polars.DataType]]:
-        """The columns of an event, with further ones."""
-        return {**ROW, **{FURTHER + name: polars.Float64 for name in self.further}}
+    def rows(self, count: int) -> Array:
+        """Return rows of no values, (count,), with numbers of further columns, (count, n_further)."""
+        return np.empty(count, dtype=[*ROW.items(), ("further", "f8", (len(self.further),))])
 
-    @property
-    def _bytes(self) -> np.dtype[np.void]:
-        return np.dtype([(name, polars.Series(dtype=kind).to_numpy().dtype) for name, kind in self.row.items()])
-
-    def add(self, rows: polars.DataFrame) -> None:
+    def add(self, rows: Array) -> None:
         """Append rows to their parts, in their order."""
-        part = (rows["search"] % self.parts).to_numpy()
-        order = np.argsort(part, kind="stable")
-        packed = np.empty(rows.height, dtype=self._bytes)
-        for name in self.row:
-            packed[name] = rows[name].to_numpy()[order]
-        ends = np.searchsorted(part[order], np.arange(self.parts + 1))
-        for number, (start, end) in enumerate(pairwise(ends.tolist())):
+        part = rows["search"] % self.parts
+        rows = rows[np.argsort(part, kind="stable")]
+        ends = np.cumsum(np.bincount(part.astype(np.int64), minlength=self.parts))
+        for number, (start, end) in enumerate(pairwise([0, *ends.tolist()])):
             if end > start:
                 with open(self._path(number), "ab") as file:
-                    file.write(packed[start:end].tobytes())
+                    file.write(rows[start:end].tobytes())
 
-    def read(self) -> Iterator[polars.DataFrame]:
+    def read(self) -> Iterator[Array]:
         """Yield the rows of each part that has some, in the order in which they were added."""
         for number in range(self.parts):
             if self._path(number).exists():
-                packed: Array = np.fromfile(self._path(number), dtype=self._bytes)
-                yield polars.DataFrame({name: np.ascontiguousarray(packed[name]) for name in self.row})
+                yield np.fromfile(self._path(number), dtype=self.rows(0).dtype)
 
     def _path(self, number: int) -> Path:
         return self.folder / str(number)

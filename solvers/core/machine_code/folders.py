@@ -24,15 +24,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ranktune.solvers.core.files import (
-    NotPrivate,
-    atomic_folder,
-    atomic_write,
-    cache_folder,
-    is_own,
-    is_writable,
-    made_private,
-)
+from ranktune.solvers.core.files.atomic import atomic_folder, atomic_write
+from ranktune.solvers.core.files.private import NotPrivate, cache_folder, is_own, is_writable, made_private
 from ranktune.solvers.core.libraries import this_version
 
 BUILT = Path(__file__).parent / "built"
@@ -97,11 +90,10 @@ def kept(name: str) -> Path:
     folder = Path(code_folder() or "", name)
     built = BUILT / folder.parent.name / name
     if built.is_dir() and not folder.exists():
-        with suppress(OSError), atomic_folder(folder) as draft:
+        with suppress(OSError), atomic_folder(folder, 0o700) as draft:
             for file in built.iterdir():
                 (draft / file.name).touch(mode=0o600)
                 shutil.copyfile(file, draft / file.name)  # without its rights: it may be read-only
-            draft.chmod(0o700)
     return folder
 
 

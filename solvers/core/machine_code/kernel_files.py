@@ -10,7 +10,7 @@ from pathlib import Path
 from numba.core.caching import IndexDataCacheFile
 from numba.core.event import trigger_event
 
-from ranktune.solvers.core.files import locked
+from ranktune.solvers.core.files.atomic import locked
 from ranktune.solvers.core.machine_code.folders import is_believed, keep
 
 WAITING = "ranktune:waiting"

@@ -15,18 +15,17 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-import narwhals as nw
 import numpy as np
+import pyarrow as pa
 
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.columns.amounts import MISSING, Amount
+from ranktune.solvers.data.columns.arrow import TableColumn, numbered, table_column
 from ranktune.solvers.data.columns.dates import dates_or_none
 from ranktune.solvers.data.columns.encoding import ROLES, Age, Category, Encoding, Kind
 from ranktune.solvers.data.columns.grammar import number_of, repeated
 from ranktune.solvers.data.columns.roles import Roles, no_features
-from ranktune.solvers.data.columns.texts import Frame, Series, numbered
-from ranktune.solvers.data.columns.values import is_numeric, is_text, kinds_in
 
 FEW = 64
 """Different values of a category that has few of them."""
@@ -88,13 +87,13 @@ class Taken(NamedTuple):
 NUMBER = Taken("feature")
 
 
-def learn(frame: Frame, roles: Roles, query_of_row: Callable[[], Ints], missing: str, levels: int) -> Encoding:
+def learn(table: pa.Table, roles: Roles, query_of_row: Callable[[], Ints], missing: str, levels: int) -> Encoding:
     """Return how the columns of a training table become features.
 
     query_of_row gives the number of the query of each row, (n_rows,). Raises Undecided for columns that cannot be
     features.
     """
-    columns = taken(frame, roles, query_of_row, missing, levels)
+    columns = taken(table, roles, query_of_row, missing, levels)
     unusable = {name: column.what for name, column in columns.items() if not column.is_usable}
     if unusable:
         raise no_features(unusable, [name for name in unusable if columns[name].is_id])
@@ -107,31 +106,34 @@ def learn(frame: Frame, roles: Roles, query_of_row: Callable[[], Ints], missing:
     return encoding
 
 
-def taken(frame: Frame, roles: Roles, query_of_row: Callable[[], Ints], missing: str, levels: int) -> dict[str, Taken]:
+def taken(
+    table: pa.Table, roles: Roles, query_of_row: Callable[[], Ints], missing: str, levels: int
+) -> dict[str, Taken]:
     """Return what each feature column is taken as; a category gives features for so many levels at most."""
-    columns = {str(label): frame.get_column(label) for label in roles.features}
     ids = roles["document"] is None
     return {
-        name: NUMBER if is_numeric(column) else _taken(column, query_of_row(), missing, levels, ids=ids)
-        for name, column in columns.items()
+        name: NUMBER if column.is_numeric else _taken(column, query_of_row(), missing, levels, ids=ids)
+        for name, column in ((name, table_column(table, name)) for name in roles.features)
     }
 
 
-def _taken(column: Series, query_of_row: Ints, missing: str, most: int, *, ids: bool) -> Taken:
+def _taken(column: TableColumn, query_of_row: Ints, missing: str, most: int, *, ids: bool) -> Taken:
     """Return what a column without numbers is taken as; ids: it may be the id of the document."""
     times = dates_or_none(column)
     if times is not None:
         age = Age.until(int(np.nanmax(times)))
         return Taken(f"days before {age.before[:10]}", age)
-    if not is_text(column):
-        return Taken(kinds_in(column) if column.dtype == nw.Object else str(column.dtype), is_usable=False)
+    if not column.is_text:
+        return Taken(column.what, is_usable=False)
     values = distinct(column, query_of_row)
     count, is_id = len(values.queries), ids and values.are_ids
     is_number = {text: bool(Amount.of([text])) for text in values.queries if text.strip() not in MISSING}
     others = [text for text in is_number if not is_number[text]]
     written = [text for text in is_number if number_of(text.strip()) is None]
-    is_declared = isinstance(column.dtype, nw.Categorical | nw.Enum)
-    if not others and not is_declared and (written or count > FEW):
+    is_declared = column.is_category
+    # No category is of decimals.
+    has_decimals = not all(text.strip().lstrip("+-").isdecimal() for text in is_number if is_number[text])
+    if not others and not is_declared and (written or has_decimals or count > FEW):
         ways = Amount.of(is_number) if written else [Amount("", ".")]
         text = next(iter(written or is_number))
         if len(ways) in (0, 2):
@@ -142,16 +144,16 @@ def _taken(column: Series, query_of_row: Ints, missing: str, most: int, *, ids: 
         )
         return Taken(NUMBER.what, ways[0], remark=remark)
     is_mixed = not is_declared and 0 < 2 * len(others) <= count
-    if is_mixed and not all(text.strip().lstrip("+-").isdecimal() for text in is_number if is_number[text]):
+    if is_mixed and has_decimals:
         what = f"numbers, except {others[0][:40]!r}: correct or empty such cells"
-        return Taken(what, is_usable=False)  # no category is of decimals
+        return Taken(what, is_usable=False)
     if not values.recur and not (is_declared and count <= max(FEW, most)):
         return Taken(f"text, {count:,} different value{'s' if count > 1 else ''}", is_usable=False, is_id=is_id)
     levels = sorted(values.queries, key=lambda value: (-values.queries[value], value))[:most]
     what = f"{count} level{'s' * (count != 1)}" if count <= most else f"{most} of {count:,} levels"
     kind = Category(tuple(levels), values.has_missing and missing == "keep")
     if is_id and count > most:
-        return Taken(f"category, {what}", kind, remark=_id_as_category(str(column.name), what), is_id=True)
+        return Taken(f"category, {what}", kind, remark=_id_as_category(column.name, what), is_id=True)
     remark = _wrong_cell(column, others, values) if is_mixed else ""
     if count > most and all(text.strip()[:1].isdecimal() for text in others):
         remark = (
@@ -162,7 +164,7 @@ def _taken(column: Series, query_of_row: Ints, missing: str, most: int, *, ids: 
     return Taken(f"category, {what}", kind, remark=remark, note=note)
 
 
-def distinct(column: Series, query_of_row: Ints) -> Distinct:
+def distinct(column: TableColumn, query_of_row: Ints) -> Distinct:
     """Return the different values of a column of text or categories."""
     codes, texts = numbered(column)
     codes = codes + 1  # 0 for a missing value
@@ -183,7 +185,7 @@ def _id_as_category(name: str, what: str) -> str:
     )
 
 
-def _wrong_cell(column: Series, others: Sequence[str], values: Distinct) -> str:
+def _wrong_cell(column: TableColumn, others: Sequence[str], values: Distinct) -> str:
     """Return a remark where nearly all values are whole numbers: the others occur in a query, or a hundredth of all."""
     if sum(values.queries[text] for text in others) > max(1, sum(values.queries.values()) // 100):
         return ""

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
-from typing import NamedTuple, Self, TypeAlias
+from typing import Self, TypeAlias
 
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError, listed, nearest
 from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, Decision, Undecided, as_list, left_out
-from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.columns.meanings import AFTER_WORDS, GRADE_WORDS, QUERY_WORDS, named_like
+from ranktune.solvers.data.columns.table import COLUMNS, OPTIONS, ColumnEntry, with_options
 
 GRADES = ("grade", "label", "relevance", "rel", "y", "judgment", "judgement")
 GRADES_RULE = "grades={}: write pairs of WORD=NUMBER, such as Bad=0,Good=1."
@@ -31,14 +31,6 @@ _LEAKS = {DOCUMENT_WEIGHT: "weights of clicked documents tell what was clicked",
 DOCUMENTS = ("document", "docid", "doc_id", "document_id", "_id", "id", "product_id")
 
 
-class Role(NamedTuple):
-    """What a column can be besides a feature: the option that names it, and names that suggest it, in any capitals."""
-
-    option: str
-    what: str
-    names: tuple[str, ...] = ()
-
-
 _LIKELY = {
     "qid": ("the query ids", QUERIES, (QUERY_WORDS,)),
     "grade": ("the grades", (*GRADES, RATING), (GRADE_WORDS, AFTER_WORDS)),
@@ -46,14 +38,13 @@ _LIKELY = {
 """By option what it names, the names that are recognised, and words of others, the likeliest first."""
 
 
-ROLES: Mapping[str, Role] = {
-    "query": Role("qid", "query id", QUERIES),
-    "grade": Role("grade", "grade", GRADES),
-    "document": Role("document", "document id", DOCUMENTS),  # of several columns, that of the first name
-    "weight": Role("weight", "query weight", ("weight", "weights", "query_weight")),  # only where it is named
-    **{column.option: Role(column.option, column.what) for column in DATA_COLUMNS.values()},
-    "order": Role("group_by_time", "time"),
-    "session": Role("session", "group"),
+ROLES: Mapping[str, ColumnEntry] = {
+    "query": ColumnEntry("qid", "query id", QUERIES),
+    "grade": ColumnEntry("grade", "grade", GRADES),
+    "document": ColumnEntry("document", "document id", DOCUMENTS),  # of several columns, that of the first name
+    **{option: COLUMNS[name] for option, name in OPTIONS.items()},
+    "order": ColumnEntry("group_by_time", "time"),
+    "session": ColumnEntry("session", "group"),
 }
 
 RESERVED = frozenset(name for role in ROLES.values() for name in role.names)
@@ -66,8 +57,9 @@ _GLOB = frozenset("*?[")
 
 
 @dataclass(frozen=True, kw_only=True)
+@with_options(lambda entry: "str | None")
 class Wanted:
-    """What a user says about the columns of a table, which has a row per document.
+    """What a user says about the columns of a table, which has a row per document; OPTIONS name columns too.
 
     Attributes
     ----------
@@ -77,14 +69,6 @@ class Wanted:
         Column of the grades; without one of the default name, that of `GRADES`. With None, all grades are 0.
     document : str, optional
         Column of the document ids. By default the first of `DOCUMENTS`, if there is one.
-    weight : str, optional
-        Column that says how often a query counts: a positive number, the same for all documents of a query.
-    document_weight : str, optional
-        Column that says how often a document counts: a positive number.
-    position : str, optional
-        Column that says where a document was shown when it was judged by clicks: a whole number, not negative.
-    time : str, optional
-        Column, of numbers, dates or ISO 8601 text, that says when a document was shown or judged.
     group_by_time : str, optional
         Column by whose latest document the queries are put in order.
     session : str, optional
@@ -105,10 +89,6 @@ class Wanted:
     qid: str = "qid"
     grade: str | None = "grade"
     document: str | None = None
-    weight: str | None = None
-    document_weight: str | None = None
-    position: str | None = None
-    time: str | None = None
     group_by_time: str | None = None
     session: str | None = None
     features: Sequence[str] | str | None = None

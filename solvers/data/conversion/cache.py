@@ -16,7 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
-from ranktune.solvers.core.files import atomic_folder, is_own_folder, private_folder, remove_drafts
+from ranktune.solvers.core.files.atomic import remove_drafts
+from ranktune.solvers.core.files.private import kept, private_folder
 from ranktune.solvers.data.conversion.convert import facts_of, write_into
 from ranktune.solvers.data.disk.stored import is_stored, read_queries, source_of
 from ranktune.solvers.data.disk.writer import INDEX, VERSION
@@ -44,18 +45,20 @@ def read_cached(path: Path, read: Callable[[], Queries], options: LoadOptions) -
     judgments = [] if qrels is None else [facts_of(Path(qrels))]  # of other content they give other grades
     named = repr((VERSION, facts["path"], sorted(options.items()), *judgments))
     name = hashlib.blake2b(named.encode(), digest_size=16).hexdigest()
+
+    def opened(folder: Path) -> Queries | None:
+        with suppress(DataError):
+            if source_of(folder) == facts:
+                return read_queries(folder, check=True)
+        return None
+
+    def write(folder: Path) -> None:
+        write_into(folder, path, read, options, sync=False)
+
     try:
         folder = private_folder("data") / name
-        cached = _opened(folder, facts)
-        if cached is None:
-            shutil.rmtree(folder, ignore_errors=True)
-            with suppress(FileExistsError), atomic_folder(folder) as draft:  # which another process has written by now
-                draft.chmod(0o700)
-                write_into(draft, path, read, options, facts, sync=False)
-            _make_room(folder)
-            cached = _opened(folder, facts, check=False)
-            if cached is None:
-                raise OSError("another user or process has changed it")
+        queries = kept(folder, opened, write)
+        _make_room(folder)
     except OSError as error:
         warnings.warn(
             f"{path}: its converted form cannot be kept ({error.strerror or error}): it will be read anew each time. "
@@ -63,36 +66,20 @@ def read_cached(path: Path, read: Callable[[], Queries], options: LoadOptions) -
             RankTuneWarning,
             stacklevel=4,
         )
-        cached = None
-    return read() if cached is None else cached
-
-
-def _opened(folder: Path, facts: object, *, check: bool = True) -> Queries | None:
-    """Return the queries in a folder of the cache, None where it has none, is damaged, of other content or not own.
-
-    check: whether checksums are compared, which one that was written just now does not need.
-    """
-    if not is_stored(folder):
-        return None
-    try:
-        if not is_own_folder(folder) or source_of(folder) != facts:
-            return None
-        queries = read_queries(folder, check=check)
-    except DataError:
-        return None
+        return read()
     with suppress(OSError):
         os.utime(folder / INDEX)  # the time of its latest use
     return queries
 
 
-def _make_room(kept: Path) -> None:
-    """Remove the folders that were used longest ago, other than kept, while all take more than LIMIT bytes."""
-    remove_drafts(kept.parent)
-    sizes = {folder: _size(folder) for folder in kept.parent.iterdir()}  # drafts of other processes too
+def _make_room(used: Path) -> None:
+    """Remove the folders that were used longest ago, other than the used one, while all take more than LIMIT bytes."""
+    remove_drafts(used.parent)
+    sizes = {folder: _size(folder) for folder in used.parent.iterdir()}  # drafts of other processes too
     for folder in sorted(filter(is_stored, sizes), key=_last_use):
         if sum(sizes.values()) <= LIMIT:
             return
-        if folder != kept:
+        if folder != used:
             del sizes[folder]
             shutil.rmtree(folder, ignore_errors=True)
 

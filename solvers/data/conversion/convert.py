@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.core.files import atomic_folder, remedy_of
+from ranktune.solvers.core.files.atomic import atomic_folder, remedy_of
 from ranktune.solvers.core.table import named
+from ranktune.solvers.data.conversion.segments import Segments
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.formats import find_reader
@@ -35,11 +37,10 @@ def write_converted(
     exists = DataError(f"{output}: exists already. Remove it, or write to another folder.")
     if output.exists():
         raise exists
-    path = Path(source) if isinstance(source, str | Path) else None
+    path = Path(source) if isinstance(source, str | Path) and Path(source).is_file() else None
     try:
         with atomic_folder(output) as draft:
-            facts = facts_of(path) if path is not None and path.is_file() else None
-            write_into(draft, path if facts else None, read, options, facts or {}, say)
+            write_into(draft, path, read, options, say)
     except FileExistsError:
         raise exists from None
     except OSError as error:
@@ -55,7 +56,6 @@ def write_into(
     path: Path | None,
     read: Read,
     options: LoadOptions,
-    facts: Json,
     say: Callable[[str], object] | None = None,
     *,
     sync: bool = True,
@@ -64,18 +64,20 @@ def write_into(
 
     A file with weights or positions beside it is read whole.
     """
+    facts = {} if path is None else facts_of(path)
     if path is None or file_beside(path, "weight", "position") is not None:
         write_queries(read(), folder, documents=True, source=facts)
         return
     reader, report = find_reader(path), None if say is None else ShareReport(path.name, say)
+    begun = partial(Segments, folder, facts, report, sync)
     written = False
     if reader is not None and reader.write:
-        named(reader.write)(path, folder, facts, report, sync=sync, **options)
+        named(reader.write)(path, begun(), **options)
         written = True
-    elif reader is not None and reader.scan:
-        from ranktune.solvers.data.conversion.tables import write_table  # loads polars, which only tables need
+    elif reader is not None and reader.is_table_file:
+        from ranktune.solvers.data.conversion.tables import write_table  # loads Arrow, which only tables need
 
-        written = write_table(reader, path, folder, facts, options, report, sync=sync)
+        written = write_table(path, begun, options)
     if not written:
         write_queries(read(), folder, documents=True, source=facts)
     check_unchanged(path, facts)

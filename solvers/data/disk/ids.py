@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Array
-from ranktune.solvers.core.files import sync_file
-from ranktune.solvers.data.disk.npy import Declared, GrowingArray
+from ranktune.solvers.core.arrays import Array, Json
+from ranktune.solvers.core.files.arrays import write_array
+from ranktune.solvers.core.files.atomic import atomic_write
 
 WIDEST = 64
 """Characters of text in an array: one long id would widen every row."""
@@ -66,21 +67,19 @@ class DocumentIds:
             self._file.write(f"{json.dumps(ids)}\n")
             self._dtypes.append(_dtype_of(list(ids)))
 
-    def finish(self) -> Declared | None:
+    def finish(self) -> Json | None:
         """Write documents.npy and return what it is; or documents.json, for ids that no array holds. None: no array."""
         if self._file is None:
             return None
         self._file.close()
-        dtype = self._dtype()
-        if dtype is None:
-            self._write_json()
-            declared = None
-        else:
-            array = GrowingArray(self._path.with_suffix(".npy"), dtype)
-            with open(self._draft, encoding="utf-8") as lines:
-                for line in lines:
-                    array.append(np.array(json.loads(line), dtype=dtype))
-            declared = array.close()
+        dtype, declared = self._dtype(), None
+        with open(self._draft, encoding="utf-8") as lines:
+            blocks = map(json.loads, lines)
+            if dtype is None:
+                atomic_write(self._path.with_suffix(".json"), json.dumps(list(chain.from_iterable(blocks))))
+            else:
+                arrays = (np.array(block, dtype=dtype) for block in blocks)
+                declared = write_array(self._path.with_suffix(".npy"), dtype, (), arrays, sync=True)
         self._draft.unlink()
         return declared
 
@@ -94,11 +93,3 @@ class DocumentIds:
         if len(kinds) != 1 or None in kinds:
             return None
         return max((dtype for dtype in self._dtypes if dtype is not None), key=lambda dtype: dtype.itemsize)
-
-    def _write_json(self) -> None:
-        path = self._path.with_suffix(".json")
-        with open(self._draft, encoding="utf-8") as lines, open(path, "w", encoding="utf-8") as file:
-            for number, line in enumerate(lines):
-                file.write(f"{'[' if number == 0 else ', '}{line.strip()[1:-1]}")
-            file.write("]")
-        sync_file(path)

@@ -1,7 +1,7 @@
 """Queries in a folder on disk, whose arrays are mapped rather than read.
 
 A folder holds features.npy, or data.npy, indices.npy and indptr.npy of a CSR array; grades.npy and starts.npy; where
-there are such, query_ids.npy, documents.npy (ids), weights.npy, rows.npy and those of `columns.documents.COLUMNS`; and
+there are such, query_ids.npy, documents.npy (ids), rows.npy and those of `columns.table.COLUMNS`; and
 queries.json: the version, type, byte order, shape and checksum of each array, ids that no array can hold, feature
 names, whether values are missing, how columns became features, and the source. Reading runs no code.
 
@@ -13,84 +13,55 @@ into rows at every start, and would take that memory; .npy files are read by Num
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from ranktune.solvers.core.arrays import Array, Features, Json, as_objects
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.documents import COLUMNS, ByDocument
+from ranktune.solvers.core.files.arrays import check_content, mapped
 from ranktune.solvers.data.columns.encoding import Encoding
-from ranktune.solvers.data.disk.npy import Declared, GrowingArray, check_content, header_of, mapped
+from ranktune.solvers.data.columns.table import COLUMNS
 from ranktune.solvers.data.disk.writer import CSR_PARTS, FORMAT, INDEX, VERSION, QueriesWriter
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.query_columns.column import FEATURE, QUERY, columns_of
 from ranktune.solvers.data.values import csr_of
 
 CHECKED_ON_OPENING = 256 << 20
 """Bytes of arrays whose checksums are compared whenever they are opened; of larger ones on demand."""
 
 
-def write_queries(queries: Queries, folder: Path, *, documents: bool = False, source: Json | None = None) -> None:
+def write_queries(
+    queries: Queries, folder: Path, *, documents: bool = False, source: Json | None = None, described: bool = False
+) -> None:
     """Write queries into a folder, in place of those that it holds; source says where they are from.
 
     Ids that are neither text nor whole numbers become text. The ids of documents, and the caller's row of each, are
-    written only if `documents` is true, since there are many.
+    written only if `documents` is true, since there are many. Features are not written if they are described: then
+    they are in the folder already.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with QueriesWriter(folder, queries.n_features, queries.features.dtype, is_sparse=queries.is_sparse) as writer:
-        _write(queries, queries.features, writer, documents, source)
-
-
-def write_description(queries: Queries, folder: Path) -> None:
-    """Write all but the features, which are in the folder already, and what is known of documents by the caller."""
-    with QueriesWriter(folder, queries.n_features, None, is_sparse=queries.is_sparse) as writer:
-        _write(queries, None, writer)
-
-
-def _write(
-    queries: Queries,
-    features: Features | None,
-    writer: QueriesWriter,
-    documents: bool = False,
-    source: Json | None = None,
-) -> None:
-    given = {name: column for name in COLUMNS if (column := getattr(queries, name)) is not None}
-    writer.add(features, queries.grades, queries.document_ids if documents else None, given)
-    writer.finish(
-        queries.starts,
-        queries.query_ids,
-        query_weights=queries.query_weights,
-        feature_names=queries.feature_names,
-        has_missing=queries.has_missing,
-        monotone=queries.monotone,
-        dated=queries.dated,
-        encoding=queries.encoding,
-        rows=queries.rows if documents else None,
-        source=source,
-    )
-
-
-def write_array(
-    path: Path, dtype: DTypeLike, row_shape: tuple[int, ...], blocks: Iterable[Array], *, sync: bool = False
-) -> Declared:
-    """Write an array into a file, block by block, with sync through to the disk, and return what it is."""
-    array = GrowingArray(path, dtype, row_shape)
-    try:
-        for block in blocks:
-            array.append(block)
-        return array.close(sync=sync)
-    finally:
-        array.abandon()
+    features = None if described else queries.features
+    dtype = None if features is None else features.dtype
+    with QueriesWriter(folder, queries.n_features, dtype, is_sparse=queries.is_sparse) as writer:
+        writer.add_queries(queries, features, documents=documents)
+        writer.finish(
+            queries.starts,
+            queries.query_ids,
+            columns=columns_of(queries, QUERY, FEATURE),
+            feature_names=queries.feature_names,
+            has_missing=queries.has_missing,
+            dated=queries.dated,
+            encoding=queries.encoding,
+            rows=queries.rows if documents else None,
+            source=source,
+        )
 
 
 def read_features(folder: Path, n_features: int) -> Features:
     """Return the features in folder, mapped; nothing else needs to be there."""
     names = ("features",) if (folder / "features.npy").exists() else CSR_PARTS
-    paths = {name: folder / f"{name}.npy" for name in names}
-    return _features({name: mapped(path, header_of(path)[0]) for name, path in paths.items()}, n_features, folder)
+    return _features({name: mapped(folder / f"{name}.npy") for name in names}, n_features, folder)
 
 
 def is_stored(path: Path) -> bool:
@@ -109,7 +80,7 @@ def read_queries(folder: Path, *, check: bool | None = None) -> Queries:
     try:
         declared = _declared(about, folder)
         arrays = {name: mapped(folder / f"{name}.npy", array) for name, array in declared.items()}
-        size = sum(array.n_bytes for array in declared.values())
+        size = sum(array.nbytes for array in arrays.values())
         if check or (check is None and size <= CHECKED_ON_OPENING):
             for name, array in arrays.items():
                 check_content(folder / f"{name}.npy", array, declared[name])
@@ -148,17 +119,14 @@ def _damaged(folder: Path, error: Exception) -> DataError:
     return DataError(f"{folder / INDEX}: cannot be read ({str(reason)[:80]}). Convert the source again.")
 
 
-def _declared(about: Json, folder: Path) -> dict[str, Declared]:
-    """Return the arrays of a folder; the first version did not list them."""
+def _declared(about: Json, folder: Path) -> Json:
+    """Return what is declared of each array of a folder; the first version did not say it."""
     if about.get("version", 1) == 1:
-        return {path.stem: header_of(path)[0] for path in sorted(folder.glob("*.npy"))}
-    return {_plain(name): Declared.from_json(value) for name, value in about["arrays"].items()}
-
-
-def _plain(name: str) -> str:
-    if not name.isidentifier():
-        raise ValueError(f"an array is called {name[:20]!r}")
-    return name
+        return {path.stem: None for path in folder.glob("*.npy")}
+    declared: Json = about["arrays"]
+    if not all(map(str.isidentifier, declared)):
+        raise ValueError(f"its arrays are called {str(list(declared))[:40]}")
+    return declared
 
 
 def _queries(about: Json, arrays: Mapping[str, Array], folder: Path) -> Queries:
@@ -166,10 +134,9 @@ def _queries(about: Json, arrays: Mapping[str, Array], folder: Path) -> Queries:
     features = _features(arrays, n_features, folder)
     if features.shape[0] != n_documents:
         raise ValueError(f"{n_documents} documents, but {features.shape[0]} rows")
-    signs, names, encoding = about.get("monotone"), about["feature_names"], about.get("encoding")
+    names, encoding = about["feature_names"], about.get("encoding")
     documents = folder / "documents.json"
     document_ids = arrays.get("documents")
-    columns = cast(ByDocument, {name: arrays[name] for name in COLUMNS if name in arrays})
     if document_ids is None and documents.exists():
         document_ids = as_objects(json.loads(documents.read_text(encoding="utf-8")))
     return Queries(
@@ -180,14 +147,23 @@ def _queries(about: Json, arrays: Mapping[str, Array], folder: Path) -> Queries:
         document_ids,
         feature_names=None if names is None else tuple(str(name) for name in names),
         rows=arrays.get("rows"),
-        query_weights=arrays.get("weights"),
         has_missing=bool(about.get("has_missing", False)),
         encoding=None if encoding is None else Encoding.from_json(encoding),
-        monotone=None if signs is None else np.array(signs, dtype=np.int64),
+        columns=_columns(about, arrays),
         dated=bool(about.get("dated", False)),
         features_checked=about.get("version", 1) > 1,
-        **columns,
     )
+
+
+def _columns(about: Json, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the columns, those of features from the index."""
+    columns = {}
+    for name, column in ((name, entry.column) for name, entry in COLUMNS.items()):
+        if column.of != FEATURE and (column.file or name) in arrays:
+            columns[name] = arrays[column.file or name]
+        elif column.of == FEATURE and about.get(name) is not None:
+            columns[name] = np.array(about[name], dtype=column.dtype)
+    return columns
 
 
 def _features(arrays: Mapping[str, Array], n_features: int, folder: Path) -> Features:

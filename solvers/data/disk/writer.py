@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ints, Json
-from ranktune.solvers.core.files import atomic_write
-from ranktune.solvers.data.columns.documents import COLUMNS
+from ranktune.solvers.core.files.arrays import GrowingArray, declared, mapped
+from ranktune.solvers.core.files.atomic import atomic_write
 from ranktune.solvers.data.columns.encoding import Encoding
+from ranktune.solvers.data.columns.table import column_of
 from ranktune.solvers.data.disk.ids import DocumentIds, as_array, as_json
-from ranktune.solvers.data.disk.npy import Declared, GrowingArray, header_of
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.query_columns.column import DOCUMENT, FEATURE, columns_of
 
 FORMAT, VERSION, INDEX = "ranktune queries", 2, "queries.json"
 CSR_PARTS = ("data", "indices", "indptr")
@@ -25,10 +27,9 @@ CSR_PARTS = ("data", "indices", "indptr")
 class Known(TypedDict, total=False):
     """What is known of queries when all are written, see `Queries`; source says where they come from."""
 
-    query_weights: Floats | None
     feature_names: tuple[str, ...] | None
     has_missing: bool
-    monotone: Ints | None
+    columns: Mapping[str, Array]
     dated: bool
     encoding: Encoding | None
     rows: Ints | None
@@ -44,18 +45,20 @@ class QueriesWriter:
     def __init__(
         self, folder: Path, n_features: int, dtype: DTypeLike | None, *, is_sparse: bool, sync: bool = True
     ) -> None:
-        """Make the files of features of that type; without one they are in the folder already.
+        """Make the files of features of that type, and the folder; without one they are in the folder already.
 
         With sync all files are written through to the disk.
         """
+        folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.n_features, self.is_sparse, self.sync = folder, n_features, is_sparse, sync
         self.n_documents = self.n_values = 0
         self._arrays: dict[str, GrowingArray] = {}
-        self._declared: dict[str, Declared] = {}
+        self._declared: Json = {}
         self._documents = DocumentIds(folder)
         if dtype is None:
             parts = CSR_PARTS if is_sparse else ("features",)
-            self._declared = {part: header_of(folder / f"{part}.npy")[0] for part in parts}
+            arrays = {part: mapped(folder / f"{part}.npy") for part in parts}
+            self._declared = {part: declared(array.dtype, array.shape) for part, array in arrays.items()}
         elif is_sparse:
             self._array("data", dtype)
             self._array("indices", np.int32)
@@ -79,39 +82,50 @@ class QueriesWriter:
         document_ids: Array | None = None,
         columns: Mapping[str, Array] | None = None,
     ) -> None:
-        """Append documents, which need not be whole queries; columns are `COLUMNS` of all, in each block."""
+        """Append documents, which need not be whole queries; columns are those of documents, of all, in each block."""
         if features is not None:
             self._add_features(features)
         self._arrays["grades"].append(grades)
         for name, values in (columns or {}).items():
-            self._array(name, COLUMNS[name].dtype, values.shape[1:]).append(values)
+            self._array(name, column_of(name).dtype, values.shape[1:]).append(values)
         self._documents.add(len(grades), document_ids)
         self.n_documents += len(grades)
 
+    def add_queries(self, queries: Queries, features: Features | None, *, documents: bool = True) -> None:
+        """Append all documents of queries, with their ids if `documents` is true."""
+        columns = columns_of(queries, DOCUMENT)
+        self.add(features, queries.grades, queries.document_ids if documents else None, columns)
+
     def finish(self, starts: Ints, query_ids: Array, **known: Unpack[Known]) -> None:
         """Write what is known at the end."""
-        ids, monotone, encoding = as_array(query_ids), known.get("monotone"), known.get("encoding")
-        arrays = {"starts": starts, "query_ids": ids, "weights": known.get("query_weights"), "rows": known.get("rows")}
+        ids, encoding = as_array(query_ids), known.get("encoding")
+        arrays = {"starts": starts, "query_ids": ids, "rows": known.get("rows")}
+        of_features = {}
+        for name, column in known.get("columns", {}).items():
+            if column_of(name).of == FEATURE:
+                of_features[name] = column.tolist()
+            else:
+                arrays[column_of(name).file or name] = column
         for name, values in arrays.items():
             if values is not None:
                 self._array(name, values.dtype).append(values)
-        declared = self._declared | {name: array.close(sync=self.sync) for name, array in self._arrays.items()}
+        whole = self._declared | {name: array.close(sync=self.sync) for name, array in self._arrays.items()}
         documents = self._documents.finish()
         if documents is not None:
-            declared["documents"] = documents
+            whole["documents"] = documents
         about = {
             "format": FORMAT,
             "version": VERSION,
             "shape": [self.n_documents, self.n_features],
             "queries": len(starts) - 1,
-            "arrays": {name: array.as_json() for name, array in declared.items()},
+            "arrays": whole,
             "query_ids": as_json(query_ids) if ids is None else None,
             "feature_names": known.get("feature_names"),
             "has_missing": known.get("has_missing", False),
             "dated": known.get("dated", False),
-            "monotone": None if monotone is None else monotone.tolist(),
             "encoding": None if encoding is None else encoding.as_json(),
             "source": known.get("source"),
+            **of_features,
         }
         atomic_write(self.folder / INDEX, json.dumps(about))
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn, get_type_hints
 
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.core.table import Table, named
+from ranktune.solvers.data.columns.table import OPTIONS
 
 if TYPE_CHECKING:
     from ranktune.solvers.core.arrays import JsonView
@@ -37,10 +38,9 @@ class Reader:
     queries   function(source, **options) -> Queries
     table     function(source) -> data frame, or a `frames.Table` of one, whose columns become features by options
     splits    function(source, **options) -> list of Split; the data are a whole data set, and no part of one
-    untyped   the function of table takes `columns.Wanted` and the names of columns of text too
+    is_table_file  it is read in batches too, and the function of table takes `columns.Wanted` and the columns of text
     is_named  a source is the name of the reader
-    write     function(path, folder, facts, on_share, sync=, **options): writes queries into a folder, block by block
-    scan      function(path, wanted) -> `conversion.tables.Scan`, or None: a table that can be read in batches
+    write     function(path, segments, **options): writes queries into `conversion.segments.Segments`
     """
 
     what: str = ""
@@ -55,17 +55,17 @@ class Reader:
     queries: str = ""
     table: str = ""
     splits: str = ""
-    untyped: bool = False
+    is_table_file: bool = False
     is_named: bool = False
     write: str = ""
-    scan: str = ""
 
     @property
     def option_names(self) -> tuple[str, ...]:
         """The names of the options."""
         if isinstance(self.options, tuple):
             return self.options
-        return tuple(get_type_hints(named(f"ranktune.solvers.data.readers.parsing.options:{self.options}")))
+        names = get_type_hints(named(f"ranktune.solvers.data.readers.parsing.options:{self.options}"))
+        return tuple({**names, **OPTIONS} if "grade" in names else names)
 
     @property
     def has_columns(self) -> bool:
@@ -96,11 +96,10 @@ READERS: Table[Reader] = Table(
             help=_TITLED,
             note=_BATCHES,
             endings=(".csv", ".tsv", ".tab"),
-            line=f"{_TABLES}.delimited:is_row_of_numbers",
+            line=f"{_HERE}:is_row_of_numbers",
             options="FrameOptions",
-            table=f"{_TABLES}.files:read_csv",
-            untyped=True,
-            scan=f"{_DATA}.conversion.tables:scan_csv",
+            table=f"{_TABLES}.files:read_table",
+            is_table_file=True,
         ),
         "parquet": Reader(
             label=".parquet",
@@ -108,8 +107,8 @@ READERS: Table[Reader] = Table(
             note=_BATCHES,
             endings=(".parquet", ".pq"),
             options="FrameOptions",
-            table=f"{_TABLES}.files:read_parquet",
-            scan=f"{_DATA}.conversion.tables:scan_parquet",
+            table=f"{_TABLES}.files:read_table",
+            is_table_file=True,
         ),
         "arrow": Reader(
             label=".arrow",
@@ -117,8 +116,8 @@ READERS: Table[Reader] = Table(
             note=_BATCHES,
             endings=(".arrow", ".feather", ".ipc"),
             options="FrameOptions",
-            table=f"{_TABLES}.files:read_arrow",
-            scan=f"{_DATA}.conversion.tables:scan_arrow",
+            table=f"{_TABLES}.files:read_table",
+            is_table_file=True,
         ),
         "json": Reader(
             ".jsonl, .json (also feature logs of Elasticsearch, OpenSearch and Solr)",
@@ -369,6 +368,21 @@ def is_judgment_line(line: str) -> bool:
 
     words = line.split()
     return len(words) == 4 and ":" not in words[1] and number_of(words[3]) is not None
+
+
+def is_row_of_numbers(line: str) -> bool:
+    """Return whether a line can be the first one of a csv or tsv file without titles."""
+    return any(count_cells(line, separator) for separator in ",\t")
+
+
+def count_cells(line: str, separator: str) -> int:
+    """Return how many cells a line has if it has several and all are numbers, else 0."""
+    from ranktune.solvers.data.columns.amounts import MISSING
+    from ranktune.solvers.data.columns.grammar import number_of  # loads NumPy
+
+    cells = [cell.strip() for cell in line.split(separator)]
+    present = [cell for cell in cells if cell not in MISSING]
+    return len(cells) if len(cells) > 1 and present and None not in map(number_of, present) else 0
 
 
 def refuse_judgments(path: str | Path, **options: object) -> NoReturn:

@@ -1,34 +1,35 @@
-"""Data frames to Queries, one row per document: pandas, polars and every other library that narwhals supports."""
+"""Tables to Queries, one row per document: files, and frames of every library that gives Arrow's stream."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-import narwhals as nw
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from ranktune.solvers.core.arrays import Array, Ids, Ints, as_objects, put_back
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
+from ranktune.solvers.data.columns.arrow import TableColumn, as_arrow, encoded_values, is_frame, numbered, table_column
 from ranktune.solvers.data.columns.dates import dates, with_dates
-from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding, check_features
 from ranktune.solvers.data.columns.grammar import number_of, repeated, values_by_name
 from ranktune.solvers.data.columns.learning import Taken, learn, taken
 from ranktune.solvers.data.columns.meanings import usual_grades
 from ranktune.solvers.data.columns.roles import GRADES_RULE, RATING, Roles, Wanted, name_grades, number_each, roles
-from ranktune.solvers.data.columns.texts import Frame, Series, numbered, numbered_text, polars_text
-from ranktune.solvers.data.columns.values import contents, encoded, is_numeric, is_text, numbers
+from ranktune.solvers.data.columns.table import COLUMNS, OPTIONS, column_of
+from ranktune.solvers.data.columns.values import contents, encoded, numbers
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.query_columns.column import Column
 from ranktune.solvers.data.readers.judgments import Judgments
 from ranktune.solvers.data.readers.parsing.options import Missing
 
@@ -43,49 +44,49 @@ def as_table(value: object) -> Table:
     return value if isinstance(value, Table) else Table(value)
 
 
-def is_frame(value: object) -> bool:
-    """Return whether value is a data frame that narwhals supports, eager or lazy."""
-    try:
-        return isinstance(nw.from_native(value, pass_through=True), nw.DataFrame | nw.LazyFrame)
-    except Exception:  # of a frame: as_eager says why it cannot be used
-        return True
-
-
 @dataclass(frozen=True)
 class Table:
-    """A frame, and what is known of it besides its columns.
+    """An Arrow table, and what is known of it besides its columns. It is made of any data frame.
 
     features are the feature columns where the format of the file says which they are. sizes are the numbers of
     documents of the queries where a file beside it gives them. path is the file, for messages. grades and ids, of
     documents and their queries, are given for a frame that holds features alone.
     """
 
-    frame: object
+    frame: pa.Table
     features: tuple[str, ...] | None = None
     sizes: Sequence[int] | None = None
     path: Path | None = None
     grades: ArrayLike | None = None
     ids: Ids | None = None
+    index: Sequence[str] = field(default=(), init=False)
 
-    def roles(self, frame: Frame, wanted: Wanted, known: Known | None = None, *, qrels: bool = False) -> Roles:
-        """Return how the columns of the frame are taken."""
-        names = tuple(frame.columns)
+    def __post_init__(self) -> None:
+        """Make an Arrow table of the frame; names of an index of pandas are for messages."""
+        index = getattr(getattr(self.frame, "index", None), "names", ())
+        object.__setattr__(self, "index", tuple(name for name in index if name is not None))
+        object.__setattr__(self, "frame", as_arrow(self.frame))
+
+    def roles(self, wanted: Wanted, known: Known | None = None, *, qrels: bool = False) -> Roles:
+        """Return how the columns are taken."""
+        names = tuple(self.frame.column_names)
+        if self.frame.num_rows == 0:
+            raise DataError("the frame has no rows: there must be one a document.")
         if self.ids is not None:
             needed = names if known is None else set(known.columns)
-            return Roles({}, tuple(label for label in names if str(label) in needed))
+            return Roles({}, tuple(name for name in names if name in needed))
         try:
             return roles(names, wanted, known_features=self.features, grouped=self.sizes is not None, qrels=qrels)
         except DataError as error:
-            index = [name for name in getattr(nw.maybe_get_index(frame), "names", ()) if name is not None]
-            if not index:
+            if not self.index:
                 raise
             raise DataError(
-                f"{error} {listed(map(repr, index))} is the index of the frame: give reset_index() of it."
+                f"{error} {listed(map(repr, self.index))} is the index of the frame: give reset_index() of it."
             ) from None
 
-    def query_ids(self, frame: Frame, roles: Roles) -> Ids | None:
+    def query_ids(self, roles: Roles) -> Ids | None:
         """Return the query id of each row, None where a file gives the sizes of the queries."""
-        return self.ids if roles["query"] is None else _ids(frame, roles["query"])
+        return self.ids if roles["query"] is None else _ids(self.frame, roles["query"])
 
 
 class Known(NamedTuple):
@@ -105,20 +106,20 @@ def queries_of(
 ) -> Queries:
     """Return the rows of a table grouped by query, with the grades of qrels where they are given."""
     check_choice("missing", missing, get_args(Missing))
-    frame = as_eager(table.frame)
+    frame = table.frame
     if known is not None and wanted.features is not None:
-        check_features([str(name) for name in frame.columns], known.columns, exact=False)
-    columns = table.roles(frame, wanted, known, qrels=qrels is not None)
-    ids = table.query_ids(frame, columns)
+        check_features(frame.column_names, known.columns, exact=False)
+    columns = table.roles(wanted, known, qrels=qrels is not None)
+    ids = table.query_ids(columns)
     documents = None if columns["document"] is None else _ids(frame, columns["document"])
     judged = None if qrels is None or table.grades is not None else qrels.of(ids, documents)
     if judged is not None and judged.kept is not None:
         kept = judged.kept
-        frame, ids, documents = frame.filter(kept.tolist()), np.asarray(ids)[kept], np.asarray(documents)[kept]
+        frame, ids, documents = frame.filter(pa.array(kept)), np.asarray(ids)[kept], np.asarray(documents)[kept]
     sizes = table.sizes if ids is None else None
     frame = frame if known is not None else with_dates(frame, columns.features)
     known = known or _learnt(frame, columns, ids, sizes, missing=missing, levels=wanted.levels)
-    check_features([str(label) for label in columns.features], known.columns)
+    check_features(columns.features, known.columns)
     X = encoded(frame, known.feature_names, known.encoding, missing)
     y: ArrayLike
     if table.grades is not None:
@@ -126,34 +127,33 @@ def queries_of(
     elif judged is not None:
         y = judged.grades
     elif wanted.grade is None or columns["grade"] is None:
-        y = np.zeros(len(frame))
+        y = np.zeros(frame.num_rows)
     else:
         y = _grades(frame, columns["grade"], wanted)
     queries = Queries.from_arrays(X, y, qid=ids, group=sizes, document_ids=documents, feature_names=known.feature_names)
     cells = None if wanted.grade is None else contents(frame, known.encoding)  # to score alone they do not matter
     rows = slice(None) if queries.rows is None else queries.rows
-    queries = replace(queries, encoding=known.encoding, contents=None if cells is None else cells[rows])
+    queries = replace(queries, encoding=known.encoding).replaced(contents=None if cells is None else cells[rows])
     _check_documents_once(queries)
-    if (name := columns["weight"]) is not None:
-        queries = with_weights(queries, numbers(frame.get_column(name), "weight"), f"weight column {name!r}")
-    given = {name: columns[column.option] for name, column in DATA_COLUMNS.items()}
-    of_documents = {name: label and _of_documents(frame.get_column(label), name) for name, label in given.items()}
-    if given["document_weights"] is None and judged is not None:
-        of_documents["document_weights"] = judged.weights
-    if (name := columns["session"]) is not None and isinstance(times := of_documents["times"], np.ndarray):
-        of_documents["times"] = _latest_of_sessions(_ids(frame, name), times)
-    queries = queries.with_documents(of_documents)
+    labels = {name: label for option, name in OPTIONS.items() if (label := columns[option]) is not None}
+    given = {name: _values(table_column(frame, label), column_of(name)) for name, label in labels.items()}
+    if judged is not None and judged.weights is not None:
+        given.setdefault("document_weights", judged.weights)
+    if (name := columns["session"]) is not None and "times" in given:
+        given["times"] = _latest_of_sessions(_ids(frame, name), given["times"])
+    called = {name: f"the {COLUMNS[name].what} column {label!r}" for name, label in labels.items()}
+    queries = queries.given(called, **given)
     if (name := columns["order"]) is not None:
-        queries = _by_time(queries, _times(frame.get_column(name), name))
+        queries = _by_time(queries, _times(table_column(frame, name)))
     return queries
 
 
 def _learnt(
-    frame: Frame, roles: Roles, ids: Ids | None, sizes: Sequence[int] | None, *, missing: str, levels: int
+    frame: pa.Table, roles: Roles, ids: Ids | None, sizes: Sequence[int] | None, *, missing: str, levels: int
 ) -> Known:
     """Return the features of a training table and how its columns become them."""
-    encoding = learn(frame, roles, cache(lambda: _query_of_row(len(frame), ids, sizes)), missing, levels)
-    return Known(tuple(name for label in roles.features for name in encoding.features_of(str(label))), encoding)
+    encoding = learn(frame, roles, cache(lambda: _query_of_row(frame.num_rows, ids, sizes)), missing, levels)
+    return Known(tuple(name for label in roles.features for name in encoding.features_of(label)), encoding)
 
 
 def learnt(table: Table, wanted: Wanted, missing: Missing, *, qrels: bool) -> Known:
@@ -164,14 +164,17 @@ def learnt(table: Table, wanted: Wanted, missing: Missing, *, qrels: bool) -> Kn
 def taken_as(table: Table, wanted: Wanted, missing: Missing, *, qrels: bool) -> tuple[Roles, dict[str, Taken]]:
     """Return how the columns of a training table are taken, and as what the feature columns."""
     frame, columns, ids, sizes = _training_rows(table, wanted, qrels)
-    return columns, taken(frame, columns, cache(lambda: _query_of_row(len(frame), ids, sizes)), missing, wanted.levels)
+    return columns, taken(
+        frame, columns, cache(lambda: _query_of_row(frame.num_rows, ids, sizes)), missing, wanted.levels
+    )
 
 
-def _training_rows(table: Table, wanted: Wanted, qrels: bool) -> tuple[Frame, Roles, Ids | None, Sequence[int] | None]:
-    frame = as_eager(table.frame)
-    columns = table.roles(frame, wanted, qrels=qrels)
-    ids = table.query_ids(frame, columns)
-    return frame, columns, ids, table.sizes if ids is None else None
+def _training_rows(
+    table: Table, wanted: Wanted, qrels: bool
+) -> tuple[pa.Table, Roles, Ids | None, Sequence[int] | None]:
+    columns = table.roles(wanted, qrels=qrels)
+    ids = table.query_ids(columns)
+    return table.frame, columns, ids, table.sizes if ids is None else None
 
 
 def _query_of_row(n_rows: int, ids: Ids | None, sizes: Sequence[int] | None) -> Ints:
@@ -181,41 +184,12 @@ def _query_of_row(n_rows: int, ids: Ids | None, sizes: Sequence[int] | None) -> 
     return put_back(numbers, grouping.rows)
 
 
-def as_eager(frame: object) -> Frame:
-    """Return a frame as narwhals sees it, collected if it is lazy. Raises DataError if it cannot be used."""
-    try:
-        table = nw.from_native(frame, pass_through=True)
-        if isinstance(table, nw.LazyFrame):
-            table = table.collect()
-    except Exception as error:  # backends raise different errors, for example for equal names of columns
-        raise DataError(f"the frame cannot be used: {' '.join(str(error).split())}") from error
-    if not isinstance(table, nw.DataFrame):
-        raise DataError(f"expected a data frame (pandas, polars, pyarrow ...), got {type(frame).__name__}.")
-    if len(set(table.columns)) < len(table.columns):
-        raise DataError("the frame has several columns of the same name. Rename them.")
-    if len(table) == 0:
-        raise DataError("the frame has no rows: there must be one a document.")
-    return table
-
-
-def with_weights(queries: Queries, weights: Array, what: str) -> Queries:
-    """Return queries with weights, (n_documents,) in the caller's order, that are equal in each query."""
-    values = weights if queries.rows is None else weights[queries.rows]
-    lowest = np.minimum.reduceat(values, queries.starts[:-1])
-    differ = np.flatnonzero(lowest != np.maximum.reduceat(values, queries.starts[:-1]))
-    if len(differ):
-        raise DataError(
-            f"the {what} differs between the documents of query {queries.query_ids[differ[0]]}: a weight says how "
-            "often a query counts. Give all documents of a query the same."
-        )
-    return queries.weighted_by(lowest)
-
-
-def _grades(frame: Frame, name: str, wanted: Wanted) -> Array:
+def _grades(frame: pa.Table, name: str, wanted: Wanted) -> Array:
     """Return the grades, (n_rows,); ratings that were not named as the grade may be those of a product."""
-    column, others = frame.get_column(name), [other for other in frame.columns if other not in (name, *wanted.named)]
+    column = table_column(frame, name)
+    others = [other for other in frame.column_names if other not in (name, *wanted.named)]
     known = values_by_name(wanted.grades or (), GRADES_RULE, number_of)
-    if name.lower() == RATING and wanted.grade == Wanted.grade and is_numeric(column):
+    if name.lower() == RATING and wanted.grade == Wanted.grade and column.is_numeric:
         values = numbers(column, "grade", "keep")
         if not np.array_equal(values, np.round(values)):
             raise name_grades(
@@ -223,7 +197,7 @@ def _grades(frame: Frame, name: str, wanted: Wanted) -> Array:
                 "of products have.",
                 others,
             )
-    elif is_text(column) or (column.dtype == nw.Object and not is_numeric(column)):
+    elif column.is_text:
         texts = numbered(column)[1]
         words = [text for text in texts if text not in known and number_of(text) is None]
         if words:
@@ -249,29 +223,28 @@ def _check_documents_once(queries: Queries) -> None:
             )
 
 
-def _of_documents(column: Series, name: str) -> Array:
-    """Return a column of one of `DATA_COLUMNS`."""
-    return _times(column, column.name) if name == "times" else numbers(column, DATA_COLUMNS[name].what)
+def _values(column: TableColumn, kind: Column) -> Array:
+    """Return a column of a table that becomes one of queries."""
+    return _times(column) if kind.has_dates else numbers(column, kind.what)
 
 
-def _times(column: Series, name: str) -> Array:
+def _times(column: TableColumn) -> Array:
     """Return a column of times as numbers, or as dates in UTC."""
-    absent = column.is_null().to_numpy()
-    if not column.dtype.is_numeric():
+    if column.is_numeric and not column.is_empty:
+        values = numbers(column, "time", "keep")
+    else:
         try:
             values = dates(column)
         except DataError:
             raise DataError(
-                f"the time column {name!r} holds {column[0]!r}: times are numbers, dates or ISO 8601 text such as "
-                "2026-01-31T12:00."
+                f"the time column {column.name!r} holds {column.values[0].as_py()!r}: times are numbers, dates, or "
+                "text such as 2026-01-31T12:00 (ISO 8601) or 31.01.2026."
             ) from None
-        absent = np.isnan(values)
+    absent = np.isnan(values)
     if absent.any():
         row = int(np.flatnonzero(absent)[0])
-        raise DataError(f"the time column {name!r} has no value in row {row}. Every row needs one; fill it in.")
-    if column.dtype.is_numeric():
-        return numbers(column, "time")
-    return values.astype(np.int64).astype("datetime64[us]")
+        raise DataError(f"the time column {column.name!r} has no value in row {row}. Every row needs one; fill it in.")
+    return values if column.is_numeric else values.astype(np.int64).astype("datetime64[us]")
 
 
 def _latest_of_sessions(sessions: Ids, times: Array) -> Array:
@@ -291,13 +264,12 @@ def _by_time(queries: Queries, times: Array) -> Queries:
     return replace(queries.select(order), rows=rows[places])
 
 
-def _ids(frame: Frame, name: str) -> Array:
-    column = frame.get_column(name)
-    if column.null_count():
-        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+def _ids(frame: pa.Table, name: str) -> Array:
+    column = table_column(frame, name)
+    if column.values.null_count:
+        row = int(np.flatnonzero(np.asarray(column.values.is_null()))[0])
         raise DataError(f"the column {name!r} has no id in row {row}. Every row needs one; remove or fix that row.")
-    if column.dtype.is_integer() and column.dtype not in (nw.Int128, nw.UInt128):
-        return column.to_numpy()
-    text = polars_text(column)
-    rows, values = (np.arange(len(column)), column.to_list()) if text is None else numbered_text(text)
-    return as_objects(values)[rows]
+    if pa.types.is_integer(column.dtype):
+        return np.asarray(column.values.to_numpy())
+    rows, values = encoded_values(column.values)
+    return as_objects(values.to_pylist())[rows]

@@ -13,17 +13,16 @@ from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ids, JsonView, Mask
-from ranktune.solvers.core.errors import DataError, RankTuneWarning, unguarded
+from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed, unguarded
+from ranktune.solvers.core.table import named
+from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.readers.formats import first_line
 from ranktune.solvers.data.readers.judgment_files import FORMS, judgment_lines
-
-if TYPE_CHECKING:
-    import polars
 
 
 class Judged(NamedTuple):
@@ -121,20 +120,18 @@ def read_judgments(path: str | Path, named: JsonView = MappingProxyType({})) -> 
 
 def _of_clicks(path: Path) -> Judgments:
     """Return the judgments in a table, without those that are unknown or have no weight."""
-    import polars
-
     what = (
-        "is no table of judgments ({}). Its columns are query, document, relevance, weight, as `ranktune clicks` "
-        "writes them"
+        "is no table of judgments ({}). They are query, document, relevance, weight, as `ranktune clicks` writes them"
     )
-    frame = small_table(path, {"query": str, "document": str, "relevance": float, "weight": float}, what)
-    frame = frame.with_columns(polars.col("query", "document").fill_null(""))  # as the query of a log without queries
-    known = frame.filter(polars.col("relevance").is_finite() & (polars.col("weight") > 0.0))
-    if not known.height:
-        raise DataError(f"{path}: none of its {frame.height} judgments is known. Give more of the click log.")
+    columns = small_table(path, {"query": str, "document": str, "relevance": float, "weight": float}, what)
+    rows = list(zip(*columns, strict=True))
+    known = [row for row in rows if row[2] is not None and math.isfinite(row[2]) and (row[3] or 0.0) > 0.0]
+    if not known:
+        raise DataError(f"{path}: none of its {len(rows)} judgments is known. Give more of the click log.")
     by_query: dict[str, dict[str, float]] = {}
     weights: dict[str, dict[str, float]] = {}
-    for query, document, relevance, weight in known.iter_rows():
+    for query, document, relevance, weight in known:
+        query, document = query or "", document or ""  # as the query of a log without queries
         if path.suffix != ".parquet":
             query, document = unguarded(query), unguarded(document)
         if by_query.setdefault(query, {}).setdefault(document, relevance) != relevance:
@@ -143,13 +140,24 @@ def _of_clicks(path: Path) -> Judgments:
     return Judgments(path, by_query, weights)
 
 
-def small_table(path: Path, columns: Mapping[str, type], otherwise: str) -> polars.DataFrame:
-    """Return columns of a csv or Parquet file as these types. Raises DataError, as otherwise says, where none are."""
-    import polars  # takes a moment, which other files do not need
-
-    try:
-        read = polars.read_parquet(path) if path.suffix == ".parquet" else polars.read_csv(path, infer_schema=False)
-        return read.select(polars.col(name).cast(kind) for name, kind in columns.items())
-    except (polars.exceptions.PolarsError, OSError) as error:
-        first = str(error).partition("\n")[0]
-        raise DataError(f"{path}: {otherwise.format(first)}.") from None
+def small_table(path: Path, columns: Mapping[str, type], otherwise: str) -> list[list[Any]]:
+    """Return columns of a table file as text or numbers. Raises DataError, as otherwise says, for others."""
+    table = named("ranktune.solvers.data.readers.tables.opening:open_table")(path)  # loads Arrow, which few files need
+    absent = [name for name in columns if name not in table.names]
+    if absent:
+        raise DataError(f"{path}: {otherwise.format(f'its columns are {listed(table.names)}')}.")
+    texts = dict(zip(columns, (column.to_pylist() for column in table.read(list(columns), text=True)), strict=True))
+    wrong = [
+        (name, text)
+        for name in texts
+        if columns[name] is float
+        for text in texts[name]
+        if text and number_of(text) is None
+    ]
+    if wrong:
+        name, text = wrong[0]
+        raise DataError(f"{path}: {otherwise.format(f'{text[:40]!r} of {name} is no number')}.")
+    return [
+        [number_of(text) if text else None for text in texts[name]] if kind is float else texts[name]
+        for name, kind in columns.items()
+    ]

@@ -10,9 +10,10 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Array
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.data.columns.arrow import is_frame
 from ranktune.solvers.data.grouping import check_no_query_column
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.frames import Table, is_frame, with_weights
+from ranktune.solvers.data.readers.frames import Table
 from ranktune.solvers.data.readers.parsing.feature_rows import DENSE_SHARE
 
 
@@ -63,7 +64,7 @@ def from_lightgbm(dataset: Any) -> Queries:
     if names is None and hasattr(X, "columns"):
         names = [str(name) for name in X.columns]
     queries = Queries.from_arrays(X, y, group=np.asarray(group), feature_names=names)
-    return _weighted(queries, dataset.weight, "lightgbm.Dataset")
+    return _weighted(queries, dataset.weight)
 
 
 def from_xgboost(matrix: Any) -> Queries:
@@ -90,7 +91,7 @@ def from_xgboost(matrix: Any) -> Queries:
             stacklevel=4,
         )
     queries = Queries.from_arrays(X, y, group=np.diff(ends.astype(np.int64)), feature_names=matrix.feature_names)
-    return _weighted(queries, matrix.get_weight(), "xgboost.DMatrix")
+    return _weighted(queries, matrix.get_weight())
 
 
 def _dense(X: sparse.csr_matrix) -> Array:
@@ -100,11 +101,6 @@ def _dense(X: sparse.csr_matrix) -> Array:
     return dense
 
 
-def _weighted(queries: Queries, weights: Array | None, what: str) -> Queries:
+def _weighted(queries: Queries, weights: Array | None) -> Queries:
     """Return queries with the weights of a data set: one a query, or one a document that is the same in each query."""
-    if weights is None or len(weights) == 0:
-        return queries
-    weights = np.asarray(weights, dtype=np.float64)
-    if len(weights) == queries.n_queries != queries.n_documents:
-        return queries.weighted_by(weights)
-    return with_weights(queries, weights, f"weight of the {what}")
+    return queries if weights is None or len(weights) == 0 else queries.weighted_by(np.asarray(weights))

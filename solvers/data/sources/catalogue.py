@@ -15,11 +15,12 @@ from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.core.table import named
 from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, Decision, Undecided, answered
-from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding, alike
 from ranktune.solvers.data.columns.roles import ROLES, Wanted
+from ranktune.solvers.data.columns.table import OPTIONS, column_of
 from ranktune.solvers.data.conversion.cache import is_worth_keeping, read_cached
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.query_columns.column import DOCUMENT
 from ranktune.solvers.data.readers.formats import (
     READERS,
     Reader,
@@ -235,12 +236,12 @@ def open_table(source: object, wanted: Wanted | None = None, encoding: Encoding 
 
 def _table(reader: Reader, source: object, wanted: Wanted, encoding: Encoding | None) -> Table:
     """Return what a reader makes of a source as a table."""
-    from ranktune.solvers.data.readers.frames import as_table  # imports narwhals, which only tables need
+    from ranktune.solvers.data.readers.frames import as_table  # imports Arrow, which only tables need
 
     if not isinstance(source, str | Path):
         return as_table(named(reader.table)(source))
     path = Path(source)
-    given = (wanted, () if encoding is None else tuple(encoding.columns)) if reader.untyped else ()
+    given = (wanted, () if encoding is None else tuple(encoding.columns)) if reader.is_table_file else ()
     return replace(as_table(named(reader.table)(path, *given)), path=path)
 
 
@@ -296,7 +297,7 @@ def _fit_to_model(
         options.pop("group_by_time", None)
     if not graded:
         options["grade"] = None
-        for name in ("qrels", "weight", "session", *(column.option for column in DATA_COLUMNS.values())):
+        for name in ("qrels", "session", *OPTIONS):
             options.pop(name, None)  # type: ignore[misc]
 
 
@@ -323,14 +324,11 @@ def _read(
     if known is None and kept and is_worth_keeping(place):
         return read_cached(place, whole, cast(LoadOptions, given))
     queries = whole()
-    return queries.with_documents(columns_beside(place, queries.n_documents)) if beside else queries
+    return queries.given(**columns_beside(place, queries.n_documents)) if beside else queries
 
 
 def _from_table(table: Table, options: ReadOptions, known: Known | None = None) -> Queries:
-    from ranktune.solvers.data.readers.frames import as_eager
-
     try:
-        table = replace(table, frame=as_eager(table.frame))
         return _queries_of(table, options, known)
     except Undecided as error:
         asked = error.decisions if known is not None else decisions_of(table, options)[0]
@@ -353,12 +351,11 @@ def _queries_of(table: Table, options: ReadOptions, known: Known | None = None) 
 
 def _with_roles(options: ReadOptions, encoding: Encoding, table: Table) -> ReadOptions:
     """Return options with those that are not given as they were for the training table, if those columns exist."""
-    from ranktune.solvers.data.readers.frames import as_eager
-
-    present = set(as_eager(table.frame).columns)
+    present = set(table.frame.column_names)
     columns = {role.option: getattr(encoding, name) for name, role in ROLES.items() if hasattr(encoding, name)}
     taken = {option: name for option, name in columns.items() if name in present}
-    fitting = ["session", *(column.option for column in DATA_COLUMNS.values())]  # for fitting alone: others may lack it
+    of_documents = [option for option, name in OPTIONS.items() if column_of(name).of == DOCUMENT]
+    fitting = ["session", *of_documents]  # for fitting alone: others may lack it
     given = {name: value for name, value in options.items() if name not in fitting or value in present}
     return cast(ReadOptions, {"missing": encoding.missing, **taken, **given})
 

@@ -124,19 +124,17 @@ def column_report(table: Table, options: ReadOptions, listed: Sequence[Suspect])
 
     What the names of the columns leave open is taken by the likeliest answer.
     """
-    from ranktune.solvers.data.readers.frames import as_eager, taken_as  # imports narwhals, which only tables need
+    from ranktune.solvers.data.readers.frames import taken_as  # imports Arrow, which only tables need
 
     try:
         roles, features = taken_as(table, Wanted.of(options), options.get("missing", "keep"), qrels="qrels" in options)
     except Undecided as error:
         return column_report(table, cast(ReadOptions, answered(options, error.decisions)), listed)
-    frame = as_eager(table.frame)
     reasons, labels = {suspect.name: suspect.reason for suspect in listed}, set(roles.features)
     report = []
-    for label in frame.columns:
-        name = str(label)
-        if label not in labels:
-            taken, note = roles.keys.get(label) or f"not used ({roles.dropped[label]})", ""
+    for name, kind in zip(table.frame.column_names, table.frame.schema.types, strict=True):
+        if name not in labels:
+            taken, note = roles.keys.get(name) or f"not used ({roles.dropped[name]})", ""
         elif features[name].is_usable:
             taken = features[name].what
             note = features[name].remark or _note(name, reasons.get(name)) or features[name].note
@@ -144,7 +142,7 @@ def column_report(table: Table, options: ReadOptions, listed: Sequence[Suspect])
             taken, note = features[name].what, f'Looks like the id of the document: document="{name}", or {_drop(name)}'
         else:
             taken, note = features[name].what, f"Cannot be a feature: {_drop(name)}"
-        report.append({"column": name, "type": str(frame[label].dtype), "taken_as": taken, "note": note})
+        report.append({"column": name, "type": str(kind), "taken_as": taken, "note": note})
     return report
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranktune.solvers.core.arrays import Json, Mask, stored_arrays
-from ranktune.solvers.data.columns.encoding import time_text
+from ranktune.solvers.data.columns.table import COLUMNS, OPTIONS
 from ranktune.solvers.data.queries import Queries
 
 MOST_GRADES = 50
@@ -35,7 +35,7 @@ def summarise(queries: Queries) -> Json:
         - queries_with_one_grade: queries whose documents all have one grade, which rankers cannot learn from
         - dtype: type of the features, "float32" or "float64"
         - layout: "dense" or "sparse"
-        - times: the first and the last time of the documents as text, where they have times
+        - query_weights, document_weights, positions, times ...: the range of a column as text, where there is one
         - megabytes: memory of the features, in MiB
 
     Examples
@@ -70,17 +70,14 @@ def summarise(queries: Queries) -> Json:
         "queries_without_relevant": int((best <= 0.0).sum()),
         "queries_with_one_grade": int((best == worst).sum()),
         "dtype": str(features.dtype),
-        **_times(queries),
+        **{
+            name: COLUMNS[name].column.shown(queries.columns[name], queries)
+            for name in OPTIONS.values()
+            if name in queries.columns
+        },
         "layout": "sparse" if queries.is_sparse else "dense",
         "megabytes": sum(part.nbytes for part in held) / 2**20,
     }
-
-
-def _times(queries: Queries) -> Json:
-    if queries.times is None:
-        return {}
-    first, last = (time_text(time, dated=queries.dated) for time in (queries.times.min(), queries.times.max()))
-    return {"times": f"{first} to {last}"}
 
 
 def _constant(queries: Queries) -> Mask:

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Matrix
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
 BLOCK = 2**10
@@ -29,7 +29,7 @@ def table_of(seed: int) -> Floats:
     return np.asarray(-np.log((np.random.default_rng(seed).permutation(n) + 0.5) / n))
 
 
-@compiled
+@inlined
 def _mixed(z: np.uint64) -> np.uint64:
     """Return a hash of 64 bits. Source: Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators"."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.losses.smoothed.draws import rankings, stream
 from ranktune.solvers.losses.smoothed.phi import LOGISTIC, phi_and_slope
 
@@ -209,7 +209,7 @@ def _neighbours(
     return loss, weights
 
 
-@compiled
+@inlined
 def _arrange(codes: Codes, levels: int, k: int, sums: Sums) -> None:
     """Give slots to the documents of the first places of the rankings."""
     n, slots, ends = len(codes), sums.slots, sums.ends
@@ -271,7 +271,7 @@ def _add_samples(rule: Rule, swaps: int | None, x: Floats, codes: Codes, levels:
                     sums.together[max(a, b), min(a, b)] += weight - behind[r, codes[j]] - behind[t, codes[i]]
 
 
-@compiled
+@inlined
 def _prefixes(kind: int, v: Floats, x: Floats, order: Ints, before: Floats, until: Floats) -> None:
     """Overwrite before and until, (k + 1,), with what _change needs of each of the first ranks and what is behind."""
     k = len(order)
@@ -293,7 +293,7 @@ def _prefixes(kind: int, v: Floats, x: Floats, order: Ints, before: Floats, unti
                 until[int(before[r])] = v[r]
 
 
-@compiled
+@inlined
 def _change(
     kind: int, high: float, low: float, before: Floats, until: Floats, r: int, t: int, mine: float, other: float
 ) -> float:
@@ -408,7 +408,7 @@ def _weigh(sums: Sums, codes: Codes, p: int, begin: int, unplaced: int, weight: 
             weight[b] += sums.by_level[other, mine] + (sums.together[slot, other] if slot >= 0 else 0.0)
 
 
-@compiled
+@inlined
 def _total(values: Floats) -> float:
     """Return the sum of values, by four partial sums."""
     a = b = c = d = 0.0

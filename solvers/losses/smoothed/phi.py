@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import inlined
 
 HINGE, SQUARED_HINGE, LOGISTIC = 0, 1, 2
 
 
-@compiled
+@inlined
 def phi_and_slope(phi: int, margin: float, lead: float) -> tuple[float, float]:
     """Return phi(lead) and its derivative, lead = s_better - s_worse."""
     if phi == LOGISTIC:

@@ -12,8 +12,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.smoothed import kernels
 from ranktune.solvers.losses.smoothed.draws import table_of
 from ranktune.solvers.metrics.formulas import SUMS
-from ranktune.solvers.metrics.gains import discounts
-from ranktune.solvers.metrics.judgements import Judgements
+from ranktune.solvers.metrics.judgements import Judgements, discounts
 from ranktune.solvers.metrics.metrics import Metric
 
 GAINED = ("ndcg", "dcg")

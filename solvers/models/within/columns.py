@@ -20,8 +20,8 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Matrix, as_ints, dense
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.data.monotone import name_of
 from ranktune.solvers.data.products import blocks
+from ranktune.solvers.data.query_columns.monotone import name_of
 from ranktune.solvers.data.scaling import MIN_SPREAD
 
 KINDS = ("value", "rank", "zscore", "gap", "share")

@@ -207,7 +207,7 @@ def sample(block: OpenBlock, loss: HingeLoss, share: float) -> tuple[Queries, Fl
 def _plain(queries: Queries) -> Queries:
     """Return queries without what a loss does not need."""
     names, weights = np.arange(queries.n_queries), queries.document_weights
-    return Queries(queries.features, queries.grades, queries.starts, names, document_weights=weights)
+    return Queries(queries.features, queries.grades, queries.starts, names).replaced(document_weights=weights)
 
 
 def _evaluated(block: OpenBlock, loss: HingeLoss, weights: Floats) -> RankObjective:

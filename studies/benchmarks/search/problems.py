@@ -157,7 +157,7 @@ PROBLEMS = {
 }
 
 
-def problems(folder: Path | None = None) -> dict[str, Problem]:
+def known_problems(folder: Path | None = None) -> dict[str, Problem]:
     """Return the problems by name, with those of the data sets in folder."""
     losses = {"api-search-composition": _Ranking("api-search", 150)}
     for name in ("MQ2008", "OHSUMED"):

@@ -12,17 +12,15 @@ import warnings
 from collections.abc import Iterable, Mapping
 from itertools import product
 from pathlib import Path
-from typing import Annotated
 
 import optuna
-import typer
 
 from ranktune.solvers.core.errors import ParameterError, nearest
-from ranktune.solvers.core.files import private_folder
+from ranktune.solvers.core.files.private import private_folder
 from ranktune.studies.benchmarks.cases import seeds_of
 from ranktune.studies.benchmarks.results import add_missing, stored_results
 from ranktune.studies.benchmarks.search import regret
-from ranktune.studies.benchmarks.search.problems import KINDS, Problem, problems
+from ranktune.studies.benchmarks.search.problems import KINDS, Problem, known_problems
 from ranktune.studies.benchmarks.search.ranks import duel, rank_tables
 from ranktune.studies.benchmarks.search.regret import Run, Selection, Setting
 from ranktune.studies.benchmarks.search.runs import NAMES, NEEDS, SINGLE, absent, lacks, run
@@ -58,47 +56,47 @@ def titles_of(text: str, known: Mapping[str, Problem]) -> list[str]:
 
 
 def main(
-    samplers: Annotated[
-        str, typer.Option(help=f"Of {', '.join(NAMES)}, separated by commas.")
-    ] = "thompson:mixed,thompson:draw,optuna-tpe,random",
-    names: Annotated[
-        str,
-        typer.Option(
-            "--problems",
-            help=f"Problems and classes of them, separated by commas. Classes: {', '.join(KINDS)}; 'suite' is all.",
-        ),
-    ] = EVERY,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder of MQ2008 and OHSUMED, each with Fold1 ..., for their problems."),
-    ] = None,
-    trials: Annotated[int, typer.Option(help="Evaluations a run.", min=1)] = 60,
-    seeds: Annotated[
-        str, typer.Option(help="Runs of each sampler: so many, or seeds first:last, the last without.")
-    ] = "20",
-    workers: Annotated[int, typer.Option(help="Trials that run at the same time, in simulated time.", min=1)] = 1,
-    seconds: Annotated[float, typer.Option(help="Start no run after so many seconds.", min=0)] = 1e9,
-    keep_in: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--keep",
-            help="File of finished runs, which are not repeated. Of several, the first gets the new runs. (default: in "
-            "the cache folder)",
-        ),
-    ] = None,
-    by_class: Annotated[
-        bool,
-        typer.Option("--ranks", help="Show mean ranks by class, and compare the first two samplers run by run."),
-    ] = False,
+    samplers: str = "thompson:mixed,thompson:draw,optuna-tpe,random",
+    problems: str = EVERY,
+    data: Path | None = None,
+    trials: int = 60,
+    seeds: str = "20",
+    workers: int = 1,
+    seconds: float = 1e9,
+    keep: list[Path] | None = None,
+    ranks: bool = False,
 ) -> list[Table]:
-    """Compare the regret that samplers reach."""
+    """Compare the regret that samplers reach.
+
+    Parameters
+    ----------
+    samplers : str
+        Of {NAMES}, separated by commas.
+    problems : str
+        Problems and classes of them, separated by commas. Classes: {KINDS}; 'suite' is all.
+    data : Path
+        Folder of MQ2008 and OHSUMED, each with Fold1 ..., for their problems.
+    trials : int
+        Evaluations a run.
+    seeds : str
+        Runs of each sampler: so many, or seeds first:last, the last without.
+    workers : int
+        Trials that run at the same time, in simulated time.
+    seconds : float
+        Start no run after so many seconds.
+    keep : list of Path
+        File of finished runs, which are not repeated. Of several, the first gets the new runs. (default: in the
+        cache folder)
+    ranks : bool
+        Show mean ranks by class, and compare the first two samplers run by run.
+    """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
-    known = problems(data) | SUITE | tabulated()
+    known = known_problems(data) | SUITE | tabulated()
     wanted, left_out = available({name: absent(NEEDS.get(name, ())) for name in chosen(samplers, NAMES, "sampler")})
-    titles, without = available({title: lacks(known[title]) for title in titles_of(names, known)})
+    titles, without = available({title: lacks(known[title]) for title in titles_of(problems, known)})
     setting, every = Setting(trials, workers), seeds_of(seeds)
-    paths = keep_in or [private_folder() / "sampler-runs.jsonl"]
+    paths = keep or [private_folder() / "sampler-runs.jsonl"]
     runs = {each.key: each for path in paths for each in stored_results(path, lambda fields: Run(**fields))}
     planned = (
         (title, name, seed, workers, trials)
@@ -109,7 +107,7 @@ def main(
     add_missing(planned, runs, lambda key: run(known[key[0]], *key[:3], setting), paths[0], seconds)
     # the best known value of a ranking problem may come from any run, whatever its setting
     selection = Selection(runs, known, titles, wanted, every, setting)
-    if not wanted or not by_class:
+    if not wanted or not ranks:
         return [*([regret.table(selection)] if wanted else []), *left_out, *without]
     duels = [duel(selection, *wanted[:2])] if len(wanted) > 1 else []
     return [*rank_tables(selection), *duels, *left_out, *without]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, TypeAlias, Unpack
+from typing import Unpack
 
+import numpy as np
 import typer
 
 from ranktune.solvers.core.errors import ParameterError, nearest
@@ -18,65 +19,59 @@ from ranktune.studies.benchmarks.tables import Table
 from ranktune.studies.benchmarks.tasks import KINDS, task_of
 from ranktune.studies.benchmarks.turnkey.cells import Plan, failed, of_budget, planned, run_all
 from ranktune.studies.benchmarks.turnkey.data import Case, load_cases
-from ranktune.studies.benchmarks.turnkey.peers import PEERS, check_installed
-from ranktune.studies.benchmarks.turnkey.tables import tables
+from ranktune.studies.benchmarks.turnkey.peers import OURS, PEERS, SINGLE_CALLS, check_installed
+from ranktune.studies.benchmarks.turnkey.results import tables
 
-Data: TypeAlias = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        help="LETOR folders (Fold1 ... each with train, vali and test.txt); folders with train, vali and test "
-        "files; prefixes DIR/n of n.train.txt, n.vali.txt and n.test.txt; single files, whose queries are dealt "
-        "3:1:1; or api-search, the example data."
-    ),
-]
-Tasks: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        help=f"A generated task: kind and seed, such as deep-0; all-0: one of each kind. Repeatable. "
-        f"Kinds: {', '.join(KINDS)}."
-    ),
-]
-Folds: TypeAlias = Annotated[list[str] | None, typer.Option(help="A fold, such as Fold1. Repeatable. (default: all)")]
-KeptIn: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--keep",
-        help="Append results to this file (JSON lines), and do not repeat those in it. Use another file after a "
-        "change of the code that leaves the version as it is.",
-    ),
-]
-
-Qid: TypeAlias = Annotated[str | None, typer.Option(help="The column of query ids of a table.")]
-Drop: TypeAlias = Annotated[list[str] | None, typer.Option(help="A column that is left out of a table. Repeatable.")]
+SINGLE = "single"
+"""Stands for RankTune and every single call of a library."""
 
 
 def main(
-    data: Data = None,
-    task: Tasks = None,
-    seconds: Annotated[
-        list[float] | None,
-        typer.Option(help="Wall time of a tool on a fold. Repeatable: a report for each. (default: 60)", min=0.1),
-    ] = None,
-    threads: Annotated[int, typer.Option(help="Threads of a tool; of RankTune, workers of one thread.", min=1)] = 1,
-    rival: Annotated[list[str] | None, typer.Option(help=f"Of {', '.join(PEERS)}. Repeatable. (default: all)")] = None,
-    fold: Folds = None,
-    seed: Annotated[
-        list[int] | None, typer.Option(help="Given to every rival. Repeatable: means over seeds are compared.", min=0)
-    ] = None,
-    split_seed: Annotated[
-        int | None,
-        typer.Option(
-            help="Deal all queries at random by this seed into five new folds 3:1:1, to check decisions that were made "
-            "on the published folds; of a single file, into one. (default: parts as given, 0 for a single file)",
-            min=0,
-        ),
-    ] = None,
-    qid: Qid = None,
-    drop: Drop = None,
-    keep_in: KeptIn = None,
+    data: list[Path] | None = None,
+    task: list[str] | None = None,
+    seconds: list[float] | None = None,
+    threads: int = 1,
+    rival: list[str] | None = None,
+    fold: list[str] | None = None,
+    seed: list[int] | None = None,
+    split_seed: int | None = None,
+    qid: str | None = None,
+    drop: list[str] | None = None,
+    keep: Path | None = None,
 ) -> list[Table]:
-    """Compare whole tools at equal time by their models' values on test queries."""
-    rivals, seeds = list(dict.fromkeys(rival or PEERS)), list(dict.fromkeys(seed or [0]))
+    """Compare whole tools at equal time by their models' values on test queries.
+
+    Parameters
+    ----------
+    data : list of Path, positional
+        LETOR folders (Fold1 ... each with train, vali and test.txt); folders with train, vali and test files; single
+        files, whose queries are dealt 3:1:1; or api-search, the example data.
+    task : list of str
+        A generated task: kind and seed, such as deep-0; all-0: one of each kind; all-0:12: of twelve kinds,
+        which the seed draws. Repeatable. Kinds: {KINDS}.
+    seconds : list of float
+        Wall time of a tool on a fold. Repeatable: a report for each. (default: 60)
+    threads : int
+        Threads of a tool; of RankTune, workers of one thread.
+    rival : list of str
+        Of {PEERS}; single: ours and all single calls. Repeatable. (default: all)
+    fold : list of str
+        A fold, such as Fold1. Repeatable. (default: all)
+    seed : list of int
+        Given to every rival. Repeatable: means over seeds are compared.
+    split_seed : int
+        Deal all queries at random by this seed into five new folds 3:1:1, to check decisions that were made on
+        the published folds; of a single file, into one. (default: parts as given, 0 for a single file)
+    qid : str
+        The column of query ids of a table.
+    drop : list of str
+        A column that is left out of a table. Repeatable.
+    keep : Path
+        Append results to this file (JSON lines), and do not repeat those in it. Use another file after a change
+        of the code that leaves the version as it is.
+    """
+    named = [each for name in rival or PEERS for each in ([OURS, *SINGLE_CALLS] if name == SINGLE else [name])]
+    rivals, seeds = list(dict.fromkeys(named)), list(dict.fromkeys(seed or [0]))
     budgets = list(dict.fromkeys(seconds or [60.0]))
     for name in rivals:
         if name not in PEERS:
@@ -84,7 +79,7 @@ def main(
         check_installed(name)
     cases = cases_of(data, task, split_seed, **read_options(qid, drop))
     cells = list(planned(cases, Plan(rivals, budgets, seeds, threads, fold or ())))
-    results, failures = run_all(cells, keep_in, lambda line: typer.echo(line, err=True))
+    results, failures = run_all(cells, keep, lambda line: typer.echo(line, err=True))
     printed: list[Table] = []
     for budget in budgets:
         how = _how(budget, threads, seeds, cases)
@@ -105,15 +100,20 @@ def cases_of(
     **options: Unpack[ReadOptions],
 ) -> list[Case]:
     """Return the cases of paths and of names of generated tasks. Raises ParameterError where there are none."""
-    names = [
-        each
-        for name in tasks or ()
-        for each in ([f"{kind}-{name[4:]}" for kind in KINDS] if name.startswith("all-") else [name])
-    ]
+    names = [each for name in tasks or () for each in (_kinds(name[4:]) if name.startswith("all-") else [name])]
     cases = [*load_cases(data or [], split_seed, **options), *(Case(name, (task_of(name),)) for name in names)]
     if not cases:
         raise ParameterError("there is nothing to compare on: give data, or --task, such as --task deep-0.")
     return cases
+
+
+def _kinds(text: str) -> list[str]:
+    """Return a task of each kind by their seed, or of so many kinds: SEED or SEED:COUNT."""
+    seed, _, count = text.partition(":")
+    if not (seed.isdecimal() and (count or "1").isdecimal()):
+        raise ParameterError(f"'all-{text}' are no tasks: give a seed, and how many kinds, such as all-0:12.")
+    drawn = np.random.default_rng(int(seed)).permutation(sorted(KINDS))[: int(count)] if count else KINDS
+    return [f"{kind}-{seed}" for kind in sorted(drawn)]
 
 
 def _how(seconds: float, threads: int, seeds: Sequence[int], cases: Sequence[Case]) -> str:

@@ -3,8 +3,7 @@
 A path is one of these:
 
 LETOR folder   Fold1 ... each with train, vali and test
-folder         files named by their part: train.txt, n.vali.csv, rank_test.gz; one case for each beginning (n, rank)
-prefix         DIR/n stands for DIR/n.train.txt, DIR/n.vali.txt and DIR/n.test.txt
+folder         a file of each part, named by it: train.txt, rank.vali.csv, a_test.gz
 api-search     the example data
 file           any file that `ranktune.tune` reads: its queries are dealt 3 : 1 : 1 at random
 """
@@ -12,7 +11,7 @@ file           any file that `ranktune.tune` reads: its queries are dealt 3 : 1 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
@@ -33,11 +32,8 @@ FOLDS = 5
 GIVEN, DEALT = "given", "dealt"
 """Names of the only split of a case: its parts are as given, or dealt from one file."""
 
-_PART_OF = {"training": "train", "valid": "vali", "validation": "vali"}
 _FILE = re.compile(
-    r"(?:(?P<name>.+)[._-])?(?P<part>train|training|vali|valid|validation|test)"
-    r"(?:\.(?:txt|dat|svm|libsvm|csv|parquet|npz))?(?:\.(?:gz|bz2))?",
-    re.IGNORECASE,
+    r"(?:.+[._-])?(train|vali|test)(?:\.(?:txt|dat|svm|libsvm|csv|parquet|npz))?(?:\.(?:gz|bz2))?", re.IGNORECASE
 )
 
 
@@ -62,80 +58,52 @@ def load_cases(paths: Sequence[Path], split_seed: int | None = None, **options: 
 
     Raises DataError where a path holds no such data, ParameterError where two cases have one name.
     """
-    taken: dict[str, Path] = {}
-    cases = []
-    for path in paths:
-        for case in _cases_of(path, split_seed, options):
-            if case.name in taken:
-                raise ParameterError(
-                    f"{taken[case.name]} and {path} are both called {case.name}: give each data set once, or rename "
-                    "one. Results are kept by name."
-                )
-            taken[case.name] = path
-            cases.append(case)
+    cases = [_case_of(path, split_seed, options) for path in paths]
+    names = [case.name for case in cases]
+    for k, name in enumerate(names):
+        if name in names[:k]:
+            raise ParameterError(
+                f"{paths[names.index(name)]} and {paths[k]} are both called {name}: give each data set once, or rename "
+                "one. Results are kept by name."
+            )
     return cases
 
 
-def _cases_of(path: Path, split_seed: int | None, options: ReadOptions) -> list[Case]:
+def _case_of(path: Path, split_seed: int | None, options: ReadOptions) -> Case:
     if path.is_file():
         queries, seed = catalogue.read(path, **options), split_seed or 0
         dealt = redealt([Split(DEALT, queries)], seed)[0]
-        return [Case(path.name.split(".")[0], (replace(dealt, name=DEALT),), seed)]
+        return Case(path.name.split(".")[0], (replace(dealt, name=DEALT),), seed)
+    parts = _parts(path)
     if str(path) == NAME:
-        return [_dealt_case(Case(NAME, tuple(catalogue.load(NAME))), split_seed)]
-    groups = _groups(path)
-    if not groups and is_letor_folder(path):
+        case = Case(NAME, tuple(catalogue.load(NAME)))
+    elif parts.keys() >= {"train", "test"}:
+        (split,) = catalogue.load(parts["train"], vali=parts.get("vali"), test=parts["test"])
+        case = Case(path.resolve().name, (replace(split, name=GIVEN),))
+    elif is_letor_folder(path):
         dataset = load_dataset(path)
-        return [_dealt_case(Case(dataset.name, dataset.splits, letor=True), split_seed)]
-    if not groups:
-        raise DataError(_nothing_found(path))
-    return [_dealt_case(Case(name, (_read(files),)), split_seed) for name, files in groups.items()]
+        case = Case(dataset.name, dataset.splits, letor=True)
+    else:
+        raise DataError(
+            f"{path}: holds no data set. Give a file, or a folder with Fold1/train.txt and so on (a LETOR folder), or "
+            "with files named by their part: train.txt, test.txt and, where there are validation queries, vali.txt; "
+            "also .csv, .parquet, .npz, packed or not."
+        )
+    if split_seed is None:
+        return case
+    return replace(case, splits=tuple(redealt(case.splits, split_seed)), split_seed=split_seed)
 
 
-def _dealt_case(case: Case, seed: int | None) -> Case:
-    return case if seed is None else replace(case, splits=tuple(redealt(case.splits, seed)), split_seed=seed)
-
-
-def _groups(path: Path) -> dict[str, dict[str, Path]]:
-    """Return the files of each case by part, of a folder or of a prefix, for the cases that have training queries."""
-    prefix = None if path.is_dir() else path.name.rstrip("._-")
-    folder = path if prefix is None else path.parent
-    groups: dict[str, dict[str, Path]] = {}
+def _parts(folder: Path) -> dict[str, Path]:
+    """Return the file of each part in a folder. Raises DataError for two of one part."""
+    parts: dict[str, Path] = {}
     for file in sorted(folder.iterdir()) if folder.is_dir() else ():
         match = _FILE.fullmatch(file.name)
-        if match is None or not file.is_file() or (prefix is not None and match["name"] != prefix):
-            continue
-        part = match["part"].lower()
-        files = groups.setdefault(match["name"] or folder.resolve().name, {})
-        before = files.setdefault(_PART_OF.get(part, part), file)
-        if before != file:
-            raise DataError(f"{before} and {file.name} hold the same part. Keep one, or name the case: {folder}/NAME.")
-    return {name: files for name, files in groups.items() if "train" in files}
-
-
-def _read(files: Mapping[str, Path]) -> Split:
-    train = files["train"]
-    if "test" not in files:
-        wanted = re.sub("train(ing)?", "test", train.name, flags=re.IGNORECASE)
-        raise DataError(
-            f"{train}: has no test queries beside it. Add them as {wanted}, or give {train.name} itself: "
-            "its queries are then dealt into training, validation and test queries."
-        )
-    (split,) = catalogue.load(train, vali=files.get("vali"), test=files["test"])
-    return replace(split, name=GIVEN)
-
-
-def _nothing_found(path: Path) -> str:
-    if path.is_dir():
-        return (
-            f"{path}: holds no data set. Looked for Fold1/train.txt and so on (a LETOR folder), and for files named by "
-            "their part: train.txt and test.txt, or NAME.train.txt and NAME.test.txt; also .csv, .parquet, .npz, "
-            "packed or not. Validation queries (vali) may be missing."
-        )
-    return (
-        f"{path}: there is no such file or folder, nor {path.name}.train.txt beside it. Give a LETOR folder, a folder "
-        "with train and test files, a file, or the common beginning of NAME.train.txt and NAME.test.txt."
-    )
+        if match is not None and file.is_file():
+            before = parts.setdefault(match[1].lower(), file)
+            if before != file:
+                raise DataError(f"{before} and {file.name} hold the same part. Keep one.")
+    return parts
 
 
 def redealt(splits: Sequence[Split], seed: int) -> list[Split]:

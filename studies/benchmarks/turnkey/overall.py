@@ -9,72 +9,45 @@ Source: Demsar 2006, "Statistical comparisons of classifiers over multiple data 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import scipy
 
 from ranktune.solvers.core.arrays import Floats, JsonView
-from ranktune.studies.benchmarks.turnkey.peers import METRIC, is_ours
+from ranktune.studies.benchmarks.tables import Cell, Row, Table, judged
+from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, SINGLE_CALLS, is_ours
 from ranktune.tuner.statistics.comparisons import ALPHA
 
 FAR = 0.003
 """Our mean on a data set is far below that of the best peer by more than this."""
+LEADS = {15.0: 0.006, 40.0: 0.010}
+"""By seconds: how much better we are than the best single call of each data set, in the mean."""
+OVER_CALLS = "less best call of each"
 
 
-@dataclass(frozen=True)
-class Lead:
-    """One of our tools beside the peers, by METRIC.
-
-    single       the peer with the highest mean over data sets; over_single: our mean less its mean
-    over_best    the mean over data sets of the difference to the best peer of each
-    far_below    the data sets on which we are below the best peer by more than FAR
-    """
-
-    tool: str
-    single: str
-    over_single: float
-    over_best: float
-    far_below: Sequence[str]
-
-
-@dataclass(frozen=True)
-class Overall:
-    """The tools on the data sets that all of them ran.
-
-    means     of METRIC over data sets, by tool; ranks: its mean ranks, where equal tools share the mean of theirs
-    p_value   of Friedman's test that no tool is better, None for two tools
-    critical  the difference of mean ranks from which two tools differ significantly
-    left_out  data sets that a tool did not run
-    """
-
-    data: Sequence[str]
-    means: dict[str, float]
-    ranks: dict[str, float]
-    p_value: float | None
-    critical: float
-    leads: Sequence[Lead]
-    left_out: Sequence[str]
-
-
-def overall(rows: Sequence[JsonView]) -> Overall | None:
-    """Return what rows, means of a tool on a data set each, say together; None for fewer than two of either."""
+def together(rows: Sequence[JsonView], seconds: float = 0.0, how: str = "") -> Iterator[Table]:
+    """Yield what rows, means of a tool on a data set each, say of the data sets that all tools ran, if of several."""
     known = {(row["data"], row["rival"]): float(row[METRIC]) for row in rows}
     every, tools = (list(dict.fromkeys(key[k] for key in known)) for k in (0, 1))
     data = [name for name in every if all((name, tool) in known for tool in tools)]
     if len(data) < 2 or len(tools) < 2:
-        return None
+        return
     values = np.array([[known[name, tool] for tool in tools] for name in data])
     ranks = scipy.stats.rankdata(-values, axis=1)
-    return Overall(
-        data,
-        dict(zip(tools, values.mean(axis=0).tolist(), strict=True)),
-        dict(zip(tools, ranks.mean(axis=0).tolist(), strict=True)),
-        friedman(ranks) if len(tools) > 2 else None,
-        critical_difference(*ranks.shape),
-        list(_leads(values, data, tools)),
-        [name for name in every if name not in data],
+    means, places = (each.mean(axis=0).tolist() for each in (values, ranks))
+    tests = [f"Friedman's p = {friedman(ranks):.2g}."] if len(tools) > 2 else []
+    tests.append(f"Critical difference of mean ranks (Nemenyi, {ALPHA:.0%}): {critical_difference(*ranks.shape):.2f}.")
+    if left_out := [name for name in every if name not in data]:
+        tests.append(f"Left out: {', '.join(left_out)}.")
+    yield Table(
+        f"{len(data)} data sets: {METRIC}, and mean ranks by it ({how})",
+        [{"tool": tools[k], "mean": means[k], "mean rank": places[k]} for k in np.argsort(places, kind="stable")],
+        " ".join(tests),
     )
+    if leads := list(_leads(values, data, tools, seconds)):
+        yield Table(
+            f"beside the peers, {METRIC}", leads, f"far below: data sets more than {FAR:g} below their best peer."
+        )
 
 
 def friedman(ranks: Floats) -> float:
@@ -88,13 +61,21 @@ def critical_difference(n_data: int, n_tools: int) -> float:
     return float(q * np.sqrt(n_tools * (n_tools + 1) / (6.0 * n_data)))
 
 
-def _leads(values: Floats, data: Sequence[str], tools: Sequence[str]) -> Iterator[Lead]:
-    """Yield our tools beside the peers; values are (data sets, tools)."""
+def _leads(values: Floats, data: Sequence[str], tools: Sequence[str], seconds: float) -> Iterator[Row]:
+    """Yield each of our tools beside the peers; values are (data sets, tools)."""
     peers = [k for k, tool in enumerate(tools) if not is_ours(tool)]
+    calls = [k for k in peers if tools[k] in SINGLE_CALLS]
     for k, tool in enumerate(tools):
         if is_ours(tool) and peers:
             single = max(peers, key=lambda peer: float(values[:, peer].mean()))
             behind = values[:, peers].max(axis=1) - values[:, k]
-            far = [name for name, gap in zip(data, behind, strict=True) if gap > FAR]
-            over_single = float((values[:, k] - values[:, single]).mean())
-            yield Lead(tool, tools[single], over_single, -float(behind.mean()), far)
+            row: dict[str, Cell] = {
+                "tool": tool, "best single peer": tools[single],
+                "lead over it": float((values[:, k] - values[:, single]).mean()),
+                "less best of each": -float(behind.mean()),
+                "far below": ", ".join(name for name, gap in zip(data, behind, strict=True) if gap > FAR),
+            }  # fmt: skip
+            if calls:
+                row[OVER_CALLS] = float((values[:, k] - values[:, calls].max(axis=1)).mean())
+            has_goal = tool == OURS and calls and seconds in LEADS
+            yield judged(row, f"{OVER_CALLS} >= {LEADS[seconds]:g}" if has_goal else "")

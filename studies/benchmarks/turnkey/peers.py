@@ -8,6 +8,7 @@ ranktune            `ranktune.tune` with its defaults: the model that it chose, 
 ranktune-catboost   the same, with CatBoost among its solvers
 lightgbm            LightGBM's LGBMRanker under Optuna's TPE, early stopping and choice by validation NDCG@10
 lightgbm-defaults   LightGBM's LGBMRanker with its defaults, early stopping by validation NDCG@10
+xgboost             XGBoost's XGBRanker once, rank:ndcg at rate .1, early stopping by validation NDCG@10
 catboost            CatBoost once, YetiRank at rate .1, early stopping of 100 trees by its own validation NDCG@10
 catboost-queryrmse  the same with QueryRMSE
 flaml               FLAML's AutoML, task "rank", metric "ndcg@10", holdout on the validation queries
@@ -56,9 +57,9 @@ if TYPE_CHECKING:
 METRIC = "ndcg@10"
 OURS, CATBOOST_TOO = "ranktune", "ranktune-catboost"
 _PATIENCE = 50
-"""Trees without improvement before LightGBM stops."""
+"""Trees without improvement before LightGBM and XGBoost stop."""
 _TREES, _DEFAULTS_TREES = 1000, 10_000
-"""LightGBM's number of trees at most: of a trial under Optuna, and with its defaults."""
+"""The number of trees at most: of a trial under Optuna, and of a single call."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +92,13 @@ class Delivered:
 class Peer:
     """A tool: what runs it, and the packages that it imports, of which the version of the first is recorded.
 
-    run  takes a split without test queries, a budget and an empty folder
+    run     takes a split without test queries, a budget and an empty folder
+    single  whether it is one call of a library, without a search
     """
 
     run: Callable[[Split, Budget, Path], Delivered]
     needs: tuple[str, ...]
+    single: bool = False
 
 
 def _delivered(predict: Callable[..., ArrayLike], vali: Queries, **known: Any) -> Delivered:
@@ -195,6 +198,31 @@ def fitted_lightgbm(
     return ranker
 
 
+def xgboost_once(split: Split, budget: Budget, folder: Path) -> Delivered:
+    """Fit XGBoost once, stopped early by validation NDCG@10, or at the deadline."""
+    import xgboost
+
+    train, vali, until = split.train, given(split, "vali"), time.perf_counter() + budget.seconds
+
+    class InTime(xgboost.callback.TrainingCallback):
+        """Ends the fit at the deadline."""
+
+        def after_iteration(self, model: object, epoch: int, evals_log: object) -> bool:
+            return time.perf_counter() > until
+
+    ranker = xgboost.XGBRanker(
+        objective="rank:ndcg", learning_rate=0.1, n_estimators=_DEFAULTS_TREES, eval_metric=METRIC,
+        early_stopping_rounds=_PATIENCE, n_jobs=budget.threads, random_state=budget.seed, callbacks=[InTime()],
+    )  # fmt: skip
+    ranker.fit(
+        train.features, train.grades, qid=train.query_of_document, eval_set=[(vali.features, vali.grades)],
+        eval_qid=[vali.query_of_document], verbose=False,
+    )  # fmt: skip
+    last = ranker.get_booster().num_boosted_rounds() - 1  # where the deadline came before a first value
+    detail = {"trees": getattr(ranker, "best_iteration", last) + 1, "cut_by_deadline": time.perf_counter() > until}
+    return _delivered(ranker.predict, vali, tried=1, detail=detail)
+
+
 def catboost_once(split: Split, budget: Budget, folder: Path, loss: str = "YetiRank") -> Delivered:
     """Fit CatBoost with a loss once, stopped early by validation NDCG@10, or at the deadline."""
     until, vali = time.perf_counter() + budget.seconds, given(split, "vali")
@@ -275,11 +303,13 @@ PEERS: Mapping[str, Peer] = {
     OURS: Peer(rank_tune, ("ranktune",)),
     CATBOOST_TOO: Peer(partial(rank_tune, solvers=(STANDARD_NAME, "CatBoostRanker")), ("ranktune", "catboost")),
     "lightgbm": Peer(lightgbm_optuna, ("lightgbm", "optuna")),
-    "lightgbm-defaults": Peer(lightgbm_defaults, ("lightgbm",)),
-    "catboost": Peer(catboost_once, ("catboost",)),
-    "catboost-queryrmse": Peer(partial(catboost_once, loss="QueryRMSE"), ("catboost",)),
+    "lightgbm-defaults": Peer(lightgbm_defaults, ("lightgbm",), single=True),
+    "xgboost": Peer(xgboost_once, ("xgboost",), single=True),
+    "catboost": Peer(catboost_once, ("catboost",), single=True),
+    "catboost-queryrmse": Peer(partial(catboost_once, loss="QueryRMSE"), ("catboost",), single=True),
     "flaml": Peer(flaml_automl, ("flaml", "pandas", "xgboost", "lightgbm")),
 }
+SINGLE_CALLS = [name for name, peer in PEERS.items() if peer.single]
 
 
 def check_installed(rival: str) -> None:
@@ -296,7 +326,10 @@ def is_ours(rival: str) -> bool:
 
 def version_of(rival: str) -> str:
     """Return the version of the peer's own package."""
-    return ranktune.__version__ if is_ours(rival) else importlib.metadata.version(PEERS[rival].needs[0])
+    if is_ours(rival):
+        return ranktune.__version__
+    (distribution, *_) = importlib.metadata.packages_distributions()[PEERS[rival].needs[0]]
+    return importlib.metadata.version(distribution)
 
 
 def compete(rival: str, split: Split, budget: Budget) -> tuple[Floats, Json]:

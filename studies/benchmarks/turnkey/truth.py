@@ -14,15 +14,13 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
-import typer
 
 import ranktune
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, nearest
-from ranktune.solvers.core.files import private_folder
+from ranktune.solvers.core.files.private import private_folder
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.results import add_missing, stored_results
@@ -123,25 +121,44 @@ def table(promises: Sequence[Promise], title: str) -> Table:
 
 
 def main(
-    kinds: Annotated[str, typer.Option(help=f"Of {', '.join(KINDS)}, separated by commas.")] = "noise,small gain",
-    queries: Annotated[int, typer.Option(help="Queries of a study.", min=10)] = 60,
-    test: Annotated[int, typer.Option(help="New queries, which say the truth.", min=10)] = 5000,
-    trials: Annotated[int, typer.Option(help="Trials of a study.", min=1)] = 12,
-    timeout: Annotated[float, typer.Option(help="Seconds of a study, 0 without a limit.", min=0)] = 0.0,
-    studies: Annotated[int, typer.Option(help="Studies of each kind.", min=1)] = 200,
-    first: Annotated[int, typer.Option(help="The seed of the first.", min=0)] = 0,
-    seconds: Annotated[float, typer.Option(help="Start no study after so many seconds.", min=0)] = 1e9,
-    keep_in: Annotated[
-        Path | None,
-        typer.Option("--keep", help="File of finished studies, not repeated. (default: in the cache folder)"),
-    ] = None,
+    kinds: str = "noise,small gain",
+    queries: int = 60,
+    test: int = 5000,
+    trials: int = 12,
+    timeout: float = 0.0,
+    studies: int = 200,
+    first: int = 0,
+    seconds: float = 1e9,
+    keep: Path | None = None,
 ) -> list[Table]:
-    """Compare what studies promise with what their models are worth, on data of known truth."""
+    """Compare what studies promise with what their models are worth, on data of known truth.
+
+    Parameters
+    ----------
+    kinds : str
+        Of {KINDS}, separated by commas.
+    queries : int, at least 10
+        Queries of a study, 10 at least.
+    test : int, at least 10
+        New queries, which say the truth.
+    trials : int
+        Trials of a study.
+    timeout : float
+        Seconds of a study, 0 without a limit.
+    studies : int
+        Studies of each kind.
+    first : int
+        The seed of the first.
+    seconds : float
+        Start no study after so many seconds.
+    keep : Path
+        File of finished studies, not repeated. (default: in the cache folder)
+    """
     wanted = kinds.split(",")
     for kind in wanted:
         if kind not in KINDS:
             raise ParameterError(f"unknown kind of data '{kind}'. {nearest(kind, KINDS)}")
-    path = keep_in or private_folder() / "promises.jsonl"
+    path = keep or private_folder() / "promises.jsonl"
     known = {
         (each.kind, each.seed): each
         for each in stored_results(path, lambda fields: Promise(**fields))

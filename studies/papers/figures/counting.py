@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,68 +18,56 @@ from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.grade_tree import offsets
 from ranktune.solvers.losses.window_sums import sum_many
 
+Sums: TypeAlias = Callable[[Floats, Codes, int, Codes, Codes, Floats, Floats], None]
 DIRECT_AT_MOST = 1000
 """Grades up to which direct counting is measured."""
 
 
 @compiled
-def direct(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, cells: Floats, out: Floats) -> None:
-    """Overwrite out with the sums of v over all active partners, by one number a grade."""
-    n = len(v)
+def _direct(v: Floats, codes: Codes, k: int, high: Codes, cells: Floats, out: Floats) -> None:
+    """Add to out the sums of v over the active partners of higher grades, by one number a grade."""
     cells[:k] = 0.0
     added = 0
-    for r in range(n):
+    for r in range(len(v)):
         while added < high[r]:
             cells[codes[added]] += v[added]
             added += 1
-        total = 0.0
         for c in range(codes[r] + 1, k):
-            total += cells[c]
-        out[r] = total
-    cells[:k] = 0.0
-    added = n
-    for r in range(n - 1, -1, -1):
-        while added > low[r]:
-            added -= 1
-            cells[codes[added]] += v[added]
-        total = 0.0
-        for c in range(codes[r]):
-            total += cells[c]
-        out[r] += total
+            out[r] += cells[c]
 
 
 @compiled
-def fenwick(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, tree: Floats, out: Floats) -> None:
-    """Overwrite out with the sums of v over all active partners, by a Fenwick tree over the grades."""
-    n = len(v)
+def _fenwick(v: Floats, codes: Codes, k: int, high: Codes, tree: Floats, out: Floats) -> None:
+    """Add to out the sums of v over the active partners of higher grades, by a Fenwick tree over the grades."""
     tree[: k + 1] = 0.0
     added = 0
-    for r in range(n):
+    for r in range(len(v)):
         while added < high[r]:
             at = k - np.int64(codes[added])
             while at <= k:
                 tree[at] += v[added]
                 at += at & -at
             added += 1
-        total, at = 0.0, k - 1 - np.int64(codes[r])
+        at = k - 1 - np.int64(codes[r])
         while at > 0:
-            total += tree[at]
+            out[r] += tree[at]
             at &= at - 1
-        out[r] = total
-    tree[: k + 1] = 0.0
-    added = n
-    for r in range(n - 1, -1, -1):
-        while added > low[r]:
-            added -= 1
-            at = np.int64(codes[added]) + 1
-            while at <= k:
-                tree[at] += v[added]
-                at += at & -at
-        total, at = 0.0, np.int64(codes[r])
-        while at > 0:
-            total += tree[at]
-            at &= at - 1
-        out[r] += total
+
+
+def _both_ways(higher: Callable[..., None]) -> Sums:
+    """Return the sums over all active partners: those of lower grades are of higher ones, read from the other end."""
+
+    def sums(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, room: Floats, out: Floats) -> None:
+        lower = np.zeros(len(v))
+        out[:] = 0.0
+        higher(v, codes, k, high, room, out)
+        higher(v[::-1].copy(), k - 1 - codes[::-1], k, len(v) - low[::-1], room, lower)
+        out += lower[::-1]
+
+    return sums
+
+
+direct, fenwick = _both_ways(_direct), _both_ways(_fenwick)
 
 
 def problem(length: int, n_grades: int) -> tuple[Floats, Codes, Codes, Codes]:
@@ -108,11 +98,11 @@ def measure(length: int, n_grades: int, repeats: int) -> dict[str, float]:
     """Return nanoseconds a document of each structure, nan where it does not apply."""
     v, codes, low, high = problem(length, n_grades)
     room, out = np.empty(max(offsets(n_grades)[-1], n_grades + 1)), np.empty(length)
-    works: dict[str, tuple[bool, Callable[[], None]]] = {
-        "direct": (n_grades <= DIRECT_AT_MOST, lambda: direct(v, codes, n_grades, low, high, room, out)),
-        "Fenwick": (True, lambda: fenwick(v, codes, n_grades, low, high, room, out)),
-        "tree of 32": (True, lambda: sum_many(v, codes, n_grades, low, high, room, out)),
-    }
+    works: dict[str, tuple[int, Sums]] = {
+        "direct": (DIRECT_AT_MOST, direct), "Fenwick": (n_grades, fenwick), "tree of 32": (n_grades, sum_many),
+    }  # fmt: skip
+    given = v, codes, n_grades, low, high, room, out
     return {
-        name: nanoseconds(work, length, repeats) if applies else float("nan") for name, (applies, work) in works.items()
+        name: nanoseconds(partial(sums, *given), length, repeats) if n_grades <= most else float("nan")
+        for name, (most, sums) in works.items()
     }

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.core.files import atomic_write
+from ranktune.solvers.core.files.atomic import atomic_write
 from ranktune.studies.papers.claims import Verdict, counted
 from ranktune.studies.papers.figures import adarank, domination, elasticrank, ranksvm, solar
 from ranktune.studies.papers.figures.charts import PrintedFigure

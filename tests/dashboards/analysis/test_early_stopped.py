@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.dashboards.analysis import early_stopped, tuning_value
+from ranktune.dashboards.analysis import tuning_value
 from ranktune.dashboards.analysis.beliefs import observations
 from ranktune.dashboards.analysis.pooling import pooled
 from ranktune.dashboards.analysis.tuning_value import best_so_far
-from ranktune.dashboards.figures.panels import Panel, to_json
+from ranktune.dashboards.figures.kinds import NOTE, STOPPED, Points
+from ranktune.dashboards.figures.panels import Frame, Panel, to_json
 from ranktune.dashboards.records.study import StudyData, open_study
 from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.terminal.listing import listing, state
@@ -32,7 +33,7 @@ from tests.support.study_samples import (
     trials_of,
 )
 
-STOPPED: dict[str, Any] = {"stopped": "fold 2 of 5", "error_of_estimate": 0.003}
+EARLY: dict[str, Any] = {"stopped": "fold 2 of 5", "error_of_estimate": 0.003}
 
 
 def panel(data: StudyData, view: str, key: str) -> Panel:
@@ -50,7 +51,7 @@ def data() -> StudyData:
 
 
 def test_a_trial_is_evaluated_in_full_or_stopped_or_failed() -> None:
-    trials = [trial(0, "RankSVM", {}, 0.5), trial(1, "RankSVM", {}, 0.7, **STOPPED), trial(2, "RankSVM", {}, None)]
+    trials = [trial(0, "RankSVM", {}, 0.5), trial(1, "RankSVM", {}, 0.7, **EARLY), trial(2, "RankSVM", {}, None)]
     result = counts(trials)
     assert (result.complete, result.stopped, result.failed) == (1, 1, 1)
     assert [finished.full_value for finished in trials] == [0.5, None, None]
@@ -77,13 +78,14 @@ def test_nothing_that_was_stopped_is_the_best_of_anything(data: StudyData) -> No
     assert tuning_value.best_by_number(data.splits[0])[-1] == best.value
     assert f"{best.value:.4f}" in panel(data, "overview", "conclusion").note
     assert max(column(panel(data, "overview", "leaderboard"), "validation")) == to_json(best.value)
-    assert max(value for value in column(panel(data, "progress", "history"), "best so far") if value) == to_json(
+    assert max(value for value in column(panel(data, "progress", "history"), "Best so far") if value) == to_json(
         best.value
     )
-    assert column(panel(data, "solvers", "trials-0"), "Best trial")[0] == best.number
-    stopped = {t.number for t in trials if t.stopped}
+    assert column(panel(data, "solvers", "trials-0"), "Best trial")[0] == best.number + 1
+    stopped = {t.number + 1 for t in trials if t.stopped}
     for cost in ("nonzeros", "bytes", "microseconds", "seconds"):
-        assert not stopped & set(column(panel(data, "trade-offs", f"{cost}-0"), "Trial"))
+        rows = panel(data, "trade-offs", f"{cost}-0").table.rows
+        assert not stopped & {row[1] for row in rows if row[0] != "trial"}
     assert not stopped & set(column(panel(data, "trade-offs", "within-0"), "Trial"))
     for view in ("solvers", "parameters", "optimiser"):
         for shown in build(view, data):
@@ -103,11 +105,11 @@ def test_nothing_that_was_stopped_is_the_best_of_anything(data: StudyData) -> No
 def test_markers_of_stopped_trials_are_open_and_in_the_legend(view: str, key: str, data: StudyData) -> None:
     shown = panel(data, view, key)
     names = [trace.get("name") for trace in traces(shown) if trace.get("showlegend", True)]
-    assert names.count(early_stopped.LEGEND) == 1 and len(names) == len(set(names))
-    assert early_stopped.NOTE in shown.note
-    wanted = {t.number for t in data.splits[0].trials if t.stopped}
+    assert names.count(STOPPED) == 1 and len(names) == len(set(names))
+    assert NOTE in shown.note
+    wanted = {t.number + 1 for t in data.splits[0].trials if t.stopped}
     solver = shown.group if view == "parameters" else None
-    wanted &= {t.number for t in data.splits[0].trials if solver in (None, t.solver)}
+    wanted &= {t.number + 1 for t in data.splits[0].trials if solver in (None, t.solver)}
     drawn = {}
     for trace in traces(shown):
         symbol = trace.get("marker", {}).get("symbol")
@@ -124,22 +126,23 @@ def test_without_stopped_trials_nothing_is_said_of_them() -> None:
         panels = build(view, data)
         assert panels, view
         for shown in panels:
-            assert early_stopped.LEGEND not in [trace.get("name") for trace in (shown.figure or {"data": []})["data"]]
+            assert STOPPED not in [trace.get("name") for trace in (shown.figure or {"data": []})["data"]]
             assert "stopped early" not in shown.note, (view, shown.key)
 
 
 def test_open_markers_keep_the_labels_and_errors_of_their_points() -> None:
     def drawn(*stopped: str) -> list[dict[str, Any]]:
-        trials = [trial(k, "RankSVM", {}, 0.5, stopped=part) for k, part in enumerate(stopped)]
-        return early_stopped.points("a", trials, [1, 2, 3], [4, 5, 6], ["p", "q", "r"], {"symbol": "star"}, [1, 2, 3])
+        rows = [(k, part, k, k + 3, k) for k, part in enumerate(stopped, 1)]
+        kind = Points("x", "y", {}, {}, {"a": {"symbol": "star"}}, "a", error="e")
+        return list(kind(Frame(("Trial", "Stopped after", "x", "y", "e"), rows))["data"])
 
-    full, empty = drawn("", "fold 1 of 5", "")
-    assert (full["x"], full["text"], full["error_y"]["array"]) == ([1, 3], ["p", "r"], [1, 3])
+    full, empty, _ = drawn("", "fold 1 of 5", "")
+    assert (full["x"], full["text"], full["error_y"]["array"]) == ([1, 3], ["a, trial 1", "a, trial 3"], [1, 3])
     assert (empty["x"], empty["y"], empty["error_y"]["array"]) == ([2], [5], [2])
     assert empty["marker"]["symbol"] == "star-open" and full["marker"]["symbol"] == "star"
     assert empty["showlegend"] is False and full["legendgroup"] == empty["legendgroup"]
     for stopped in ("", "fold 1 of 5"):
-        (only,) = drawn(stopped, stopped, stopped)
+        only, *_ = drawn(stopped, stopped, stopped)
         assert only.get("showlegend", True)  # else the legend would not have the solver at all
 
 
@@ -170,18 +173,18 @@ def test_distributions_include_estimates_and_defaults_are_the_requested_paramete
     strength = float(params["C"])  # type: ignore[arg-type]
     first = trial(0, "RankSVM", dict(params) | {"C": strength / 4}, 0.6)
     first = replace(first, path_parameter="C", path=((strength / 4, 0.6), (strength, 0.55)))
-    others = [trial(k, "RankSVM", {}, 0.3 + 0.01 * k, **STOPPED) for k in range(1, 5)]
+    others = [trial(k, "RankSVM", {}, 0.3 + 0.01 * k, **EARLY) for k in range(1, 5)]
     data = study_data([first, *others], solvers=("RankSVM",))
     shown = panel(data, "solvers", "trials-0")
     row = dict(zip(shown.table.columns, shown.table.rows[0], strict=True))
     assert (row["Trials"], row["Stopped early"], row["Failed"]) == (5, 4, 0)
     assert row["Median"] == pytest.approx(0.33)
-    assert (row["Best"], row["Best trial"], row["Defaults"]) == (0.6, 0, 0.55)
+    assert (row["Best"], row["Best trial"], row["Defaults"]) == (0.6, 1, 0.55)
     assert "0.0500 above the best of the solvers' defaults" in panel(data, "overview", "worth").note
 
 
 def test_times_of_stopped_trials_are_those_of_all_parts() -> None:
-    trials = [trial(0, "RankSVM", {}, 0.5, seconds=1.0), trial(1, "RankSVM", {}, 0.4, seconds=1.0, **STOPPED)]
+    trials = [trial(0, "RankSVM", {}, 0.5, seconds=1.0), trial(1, "RankSVM", {}, 0.4, seconds=1.0, **EARLY)]
     shown = panel(study_data(trials), "trade-offs", "seconds-0")
     (empty,) = [t for t in traces(shown) if t["name"] == "RankSVM" and t["marker"]["symbol"].endswith("-open")]
     assert empty["x"] == [2.5]
@@ -189,7 +192,7 @@ def test_times_of_stopped_trials_are_those_of_all_parts() -> None:
 
 def test_observations_have_the_error_of_an_estimate_and_the_values_of_a_path() -> None:
     sure = trial(0, "RankSVM", {"C": 1.0}, 0.5)
-    unsure = trial(1, "RankSVM", {"C": 1.0}, 0.4, **STOPPED)
+    unsure = trial(1, "RankSVM", {"C": 1.0}, 0.4, **EARLY)
     (walked,) = along([trial(2, "RankSVM", {"C": 1.0}, 0.6)], "C")
     result = observations([sure, unsure, walked.shifted(0.1)])
     assert [observation.partial for observation, _ in result[:2]] == [None, pytest.approx(0.003**2)]
@@ -205,7 +208,7 @@ def test_an_estimate_changes_the_surrogate_less_than_a_value() -> None:
         trials[7] = replace(trials[7], value=0.9, **of)
         data = study_data(trials, solvers=["RankSVM"])
         rows = panel(data, "optimiser", "noise-0").table.rows
-        return float(np.mean([number(row[3]) for row in rows if row[0] != 7]))
+        return float(np.mean([number(row[3]) for row in rows if row[0] != 8]))
 
     assert expected({"stopped": "fold 1 of 5", "error_of_estimate": 0.4}) < expected({}) - 1e-3
 

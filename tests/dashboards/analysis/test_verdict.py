@@ -26,11 +26,13 @@ def test_an_unfinished_study_has_none() -> None:
 @pytest.mark.parametrize(("low", "watched"), [(-0.01, True), (0.01, False)])
 def test_every_question_has_its_answer_and_doubts_are_named(low: float, watched: bool) -> None:
     data = data_of(gain=GAIN | {"interval": [low, 0.05]}, expected_on_test_interval=[0.1, 0.2])
+    assert data.result is not None
+    data.result["leaderboard"][1]["test"] = 0.9
     said = dict(verdict(data))
     assert list(said) == ["chosen", "runner-up", "why", "gain", "expected", "watch"]
     assert said["chosen"].startswith("LambdaRank: validation 0.5000 [0.4500, 0.5500]")
     assert said["runner-up"].startswith("RankSVM") and "-0.0100 [-0.0300, 0.0200]" in said["runner-up"]
-    assert said["why"] == "It is the highest by validation."
+    assert said["why"] == "It is the highest by validation." and "Higher on test" in said["watch"]
     assert f"0.0200 better than the baseline [{low:.4f}, 0.0500]" in said["gain"]
     assert ("not significantly better than the baseline" in said["watch"]) == watched
     assert "above the interval expected by validation" in said["watch"] and "0.4800" in said["expected"]

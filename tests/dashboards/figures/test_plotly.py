@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.panels import Panel, Table, to_json
+from ranktune.dashboards.figures.panels import Frame, Panel, to_json
 from tests.support.study_samples import HOSTILE, figure_of
 
 
@@ -48,7 +48,7 @@ def test_names_that_look_alike_get_numbers() -> None:
 def test_numbers_are_rounded_and_never_nan() -> None:
     values: list[Any] = [1 / 3, np.nan, np.inf, None, np.float64(2), np.int64(7)]
     rounded = [0.333333, None, None, None, 2.0, 7]
-    panel = Panel("key", "title", Table(("value",), [[value] for value in values]), {"data": [{"x": values}]})
+    panel = Panel("key", "title", Frame(("value",), [[value] for value in values]), lambda _: {"data": [{"x": values}]})
     assert figure_of(panel)["data"][0]["x"] == [cell for (cell,) in panel.table.rows] == rounded
 
 

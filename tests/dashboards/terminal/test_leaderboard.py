@@ -52,7 +52,7 @@ def test_the_chosen_row_is_marked_and_a_higher_number_is_explained() -> None:
     blend, better = row("Blend", 0.6, None), row("LambdaMART", 0.61, 0.4, test=0.52)
     text = " ".join(shown(result(leaderboard=[blend, better], set_aside="The best was set aside.")).split())
     assert "LambdaMART has a higher vali (0.6100 against 0.6000), and was not chosen: cross-validation does not" in text
-    assert "Higher on test, which takes no part in the choice: LambdaMART. The best was set aside." in text
+    assert "The best was set aside. Higher on test, which takes no part in the choice: LambdaMART." in text
     again = [row("RankSVM", 0.6, None, again=0.55), row("ListNet", 0.61, 0.4, again=0.54)]
     assert "ListNet has a higher vali, and was not chosen: again decides" in shown(result(leaderboard=again), 200)
     unserved = [row("RankSVM", 0.6, None), row("ListNet", 0.61, 0.4, is_served=False)]

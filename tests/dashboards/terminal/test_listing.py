@@ -1,12 +1,13 @@
 """What is listed of studies: score, date and state, of those that run too."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from ranktune.dashboards.terminal.listing import listing, listing_table
-from ranktune.tuner.splits.sealing import write_sealed
+from ranktune.tuner.splits.seals import write_sealed
 from ranktune.tuner.study.lock import owning
 from tests.support.commands import called, printed
 from tests.support.page_studies import append, declare, finish
@@ -27,6 +28,13 @@ def test_a_blend_has_a_score(tmp_path: Path) -> None:
     result["best"] |= {"again": 0.61}
     (tmp_path / "s" / "result.json").write_text(json.dumps(result))
     assert "0.6100" in listed(tmp_path)
+
+
+def test_a_study_has_changed_when_its_last_trial_ended(tmp_path: Path) -> None:
+    declare(tmp_path, "s")
+    os.utime(tmp_path / "s" / "study.json", (0, 0))
+    append(tmp_path, "s", trials_of(3))
+    assert listing(tmp_path)[0]["changed"] > "2020"
 
 
 def test_the_state_is_running_while_a_process_runs_it(tmp_path: Path) -> None:

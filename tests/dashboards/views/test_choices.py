@@ -15,7 +15,7 @@ from ranktune.dashboards.views.choices import panels
 from ranktune.solvers.core.space import Choice, When, conditions
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.samplers.space import UnionSpace
-from tests.support.study_samples import named, number, study_data, study_of_splits, traces, trial, trials_of
+from tests.support.study_samples import named, number, numbers, study_data, study_of_splits, traces, trial, trials_of
 
 SOLVER = "ElasticRank"
 LOSS = {"pairwise_hinge": 0.03, "pairwise_logistic": 0.0, "pairwise_squared_hinge": -0.03}
@@ -167,8 +167,10 @@ def test_there_is_a_grid_of_each_pair_with_its_numbers() -> None:
     assert names[:2] == ["loss", "pair_weight"]  # the most important first
     grids = named(result, "grid")
     assert [set(panel.table.columns[:2]) for panel in grids] == [set(pair) for pair in combinations(names, 2)]
+    ends = numbers(value for panel in grids for row in panel.table.rows if (value := row[4]) is not None)
     for panel in grids:
         cells = traces(panel)[0]
+        assert [cells["zmin"], cells["zmax"]] == pytest.approx([ends.min(), ends.max()], rel=1e-5)
         drawn = [text for row in cells["text"] for text in row]
         for (a, b, n, _, expected, _), text, name in zip(
             panel.table.rows, drawn, [x for row in cells["customdata"] for x in row], strict=True

@@ -13,7 +13,7 @@ from tests.support.study_samples import named, number, numbers, study_data, stud
 @pytest.mark.parametrize("count", [1, 7, 40, 777])
 def test_every_trial_is_counted_once_where_it_went(count: int) -> None:
     trials = trials_of(count, failing=5)
-    shown = panels(study_data(trials, sampler="random"))[0]
+    shown = panels(study_data(trials, sampler="random"))[-1]
     for j, solver in enumerate(shown.table.columns[1:], start=1):
         assert numbers(row[j] for row in shown.table.rows).sum() == sum(t.solver == solver for t in trials)
     assert len(shown.table.rows) <= 20
@@ -40,9 +40,9 @@ def test_slices_are_what_the_surrogate_predicts() -> None:
         np.testing.assert_allclose(numbers(row[1] for row in panel.table.rows), predicted.mean, rtol=1e-5)
         half = [(number(row[3]) - number(row[2])) / 2 for row in panel.table.rows]
         np.testing.assert_allclose(half, 1.96 * predicted.sd, atol=2e-6)
-        means = next(trace for trace in traces(panel) if trace["name"].startswith("mean"))
+        means = next(trace for trace in traces(panel) if trace["name"] == "Mean")
         assert means["y"] == [row[1] for row in panel.table.rows]
-        assert len([trace for trace in traces(panel) if trace["name"].startswith("draw")]) == DRAWS
+        assert len([trace for trace in traces(panel) if trace["name"].startswith("Draw")]) == DRAWS
         star = next(trace for trace in traces(panel) if trace["name"] == "best trial")
         assert star["y"] == [pytest.approx(best.value, rel=1e-5)]
 
@@ -60,7 +60,7 @@ def test_noise_compares_each_trial_with_what_the_others_say() -> None:
     trials = trials_of(30, failing=10)
     result = panels(study_data(trials))
     shown = named(result, "noise")[0]
-    assert [row[0] for row in shown.table.rows] == [t.number for t in trials if t.value is not None]
+    assert [row[0] for row in shown.table.rows] == [t.number + 1 for t in trials if t.value is not None]
     for row in shown.table.rows:
         assert number(row[5]) == pytest.approx(number(row[2]) - number(row[3]), abs=2e-6)
     assert sum(len(trace["x"]) for trace in traces(shown)) == len(shown.table.rows)
@@ -69,9 +69,9 @@ def test_noise_compares_each_trial_with_what_the_others_say() -> None:
 def test_samplers_without_a_surrogate_say_so() -> None:
     shown = panels(study_data(trials_of(30), sampler="tpe"))
     assert len(shown) == 2
-    assert "tpe" in shown[1].note
-    assert shown[1].figure is None
-    few, enough = (panels(study_data(trials_of(count)))[1] for count in (POLICY.search.startup - 1, 12))
+    assert "tpe" in shown[0].note
+    assert shown[0].figure is None
+    few, enough = (panels(study_data(trials_of(count)))[0] for count in (POLICY.search.startup - 1, 12))
     assert "too few for a surrogate model" in few.note and few.figure is None and enough.figure is not None
 
 

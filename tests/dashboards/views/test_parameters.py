@@ -52,7 +52,7 @@ def test_slices_show_the_trials_in_which_the_parameter_was_active(solver: str) -
         if parameter.name not in shown:
             continue
         panel = shown[parameter.name]
-        active = [t.number for t in trials if parameter.name in t.params]
+        active = [t.number + 1 for t in trials if parameter.name in t.params]
         conditional += len(active) < len(trials)
         assert [row[0] for row in panel.table.rows] == active
         points = traces(panel)[0]

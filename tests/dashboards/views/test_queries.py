@@ -38,7 +38,7 @@ def test_differences_are_sorted_and_counts_add_up() -> None:
         assert numbers(row[1:4]).sum() == len(counted) == 39
         assert row[4] == pytest.approx(counted.mean(), rel=1e-4)
         bars = [y for trace in traces(panel) for y in trace["y"]]
-        np.testing.assert_allclose(sorted(bars), sorted(x for x in shown if x != 0))
+        np.testing.assert_allclose(bars, shown)
         assert f"{row[2]} queries are tied" in panel.note
 
 
@@ -112,13 +112,3 @@ def test_the_distribution_counts_every_query_once() -> None:
     shown = keyed(result, "distribution")
     assert numbers(row[2] for row in shown.table.rows).sum() == 39
     assert traces(shown)[0]["y"] == [row[2] for row in shown.table.rows]
-
-
-def test_many_queries_are_thinned() -> None:
-    evidence = evidence_of(LABELS[:2], 6_000)
-    result = panels(study_data(evidence=evidence, solvers=LABELS, result=result_of(LABELS)))
-    shown = keyed(result, "difference-0")
-    assert len(shown.table.rows) <= 2500
-    places = [x for trace in traces(shown) for x in trace["x"]]
-    assert max(places) == pytest.approx(5_999, rel=1e-3)
-    assert "queries" in shown.note

@@ -36,15 +36,19 @@ def test_fronts_knees_and_rings_are_those_of_the_trials(cost: str) -> None:
     result = panels(study_data(trials, result=result_of()))
     shown = keyed(result, f"{cost}-0")
     options = [
-        Option(str(t.number), t.value, t.nonzeros, t.bytes, t.microseconds, t.seconds)
+        Option(str(t.number + 1), t.value, t.nonzeros, t.bytes, t.microseconds, t.seconds)
         for t in trials
         if t.value is not None
     ]
+    models = [
+        Option("None", *(row[name] for name in ("vali", "nonzeros", "bytes", "microseconds", "seconds")))
+        for row in result_of()["leaderboard"]
+    ]
     line = [row for row in shown.table.rows if str(row[0]).startswith("front")]
-    assert [row[1] for row in line] == [int(option.label) for option in front(options, cost)]
-    bend = knee(options, cost)
+    assert [str(row[1]) for row in line] == [option.label for option in front([*options, *models], cost)]
+    bend = knee([*options, *models], cost)
     assert bend is not None
-    assert [row[1] for row in line if row[0] == "front, knee"] == [int(bend.label)]
+    assert [str(row[1]) for row in line if row[0] == "front, knee"] == [bend.label]
     drawn = {trace["name"]: trace for trace in traces(shown)}
     assert drawn["front"]["x"] == [row[3] for row in line]
     assert drawn["front"]["y"] == [row[4] for row in line]
@@ -64,7 +68,7 @@ def test_the_best_within_limits_never_falls_as_they_grow() -> None:
     assert [row[0] for row in shown.table.rows] == ["1", "2", "5", "10", "20", "29", "all"]
     for limit, nonzeros, number, _, value, _ in shown.table.rows:
         assert limit == "all" or int(nonzeros) <= int(limit)
-        assert trials[int(number)].value == pytest.approx(value, rel=1e-5)
+        assert trials[int(number) - 1].value == pytest.approx(value, rel=1e-5)
     assert traces(shown)[0]["y"] == values
 
 

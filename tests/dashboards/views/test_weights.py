@@ -55,7 +55,7 @@ def test_agreement_of_splits(tmp_path: Path) -> None:
     W = np.array(list(weights.values()))
     by_name = {row[0]: row[1:] for row in first.table.rows}
     for j in range(4):
-        mean, deviation, agree = by_name[f"feature {j + 1}"]
+        mean, deviation, agree, *_ = by_name[f"feature {j + 1}"]
         assert mean == pytest.approx(W[:, j].mean(), rel=1e-5)
         assert deviation == pytest.approx(W[:, j].std(ddof=1), rel=1e-5)
         assert agree == pytest.approx(abs(np.sign(W[:, j]).sum()) / 3, rel=1e-5)
@@ -117,7 +117,7 @@ def test_paths_are_the_trials_of_solvers_with_an_l1_strength() -> None:
     assert [panel.group for panel in shown] == ["LambdaRank", "ElasticRank"]
     for panel in shown:
         penalised = [t for t in trials if t.solver == panel.group and "l1" in t.params]
-        assert sorted(numbers(row[0] for row in panel.table.rows)) == [t.number for t in penalised]
+        assert sorted(numbers(row[0] for row in panel.table.rows)) == [t.number + 1 for t in penalised]
         strengths = numbers(row[2] for row in panel.table.rows).tolist()
         assert strengths == sorted(strengths)
         features, values = traces(panel)

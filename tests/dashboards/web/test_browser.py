@@ -41,6 +41,9 @@ DRAW_ALL = """async () => {
   }
 }"""
 """Scrolls to every visible figure until it is drawn; one call is faster than several of Playwright for each figure."""
+UNFOLD = (
+    "document.querySelectorAll('.panel.folded .fold').forEach((button) => button.checkVisibility() && button.click())"
+)
 OPEN_ALL = """() => {
   for (const one of document.querySelectorAll("details:not([open]) > summary")) if (one.checkVisibility()) one.click();
 }"""
@@ -89,10 +92,13 @@ class Tab:
         self.page.goto(f"{address}#{view}")
         self.page.wait_for_selector("html[data-ready]", timeout=30_000)
         self.page.wait_for_selector(f"[data-testid=view-{view}][data-ready]", state="attached", timeout=60_000)
+        height = self.page.evaluate("document.documentElement.scrollHeight")
+        assert view in ("trials", "compare") or height < 6000, f"the page is {height} pixels tall"
         groups = self.page.locator(".groups button").count()
         for k in range(max(groups, 1)):
             if groups:
                 self.page.locator(".groups button").nth(k).click()
+            self.page.evaluate(UNFOLD)
             self.page.evaluate(DRAW_ALL)
             tables = self.page.locator("details:visible > summary")
             if tables.count():
@@ -396,9 +402,18 @@ def test_the_list_and_comparing(browser: Any, served: tuple[str, Path]) -> None:
 
 @pytest.mark.thorough
 def test_a_new_trial_is_shown_within_two_seconds(browser: Any, served: tuple[str, Path]) -> None:
+    def slowly(route: Any) -> None:
+        time.sleep(0.5)
+        route.continue_()
+
     address, home = served
-    (home / "going" / "lock").write_text(f"process {os.getpid()}")
+    (home / "going" / "lock").write_text(f'{{"pid": {os.getpid()}}}')
     opened = tab(browser, address)
+    opened.show(f"{address}/study/going", "trials")
+    opened.page.route("**/api/view/**", slowly)
+    opened.page.locator("nav a[data-key=weights]").click()
+    opened.page.get_by_text("Computing this page").wait_for()
+    opened.page.unroute("**/api/view/**")
     opened.show(f"{address}/study/going", "trials")
     rows = opened.page.locator("[data-testid=table-trials] tbody tr")
     assert rows.count() == 6

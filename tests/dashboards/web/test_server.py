@@ -14,7 +14,8 @@ from ranktune.dashboards.records.watching import Watched
 from ranktune.dashboards.web.guard import COOKIE, Guard, allowed_hosts, host_name, is_loopback
 from ranktune.dashboards.web.server import Site, make_app
 from ranktune.solvers.core.errors import ParameterError, StudyError
-from ranktune.tuner.splits.sealing import write_sealed
+from ranktune.tuner.drift.days import write_day
+from ranktune.tuner.splits.seals import write_sealed
 from tests.support.page_studies import LINE, append, declare, finish
 from tests.support.study_samples import trial, trials_of
 
@@ -208,6 +209,10 @@ def test_a_change_is_an_event_within_a_second(home: Path) -> None:
     seconds, site = listened(home, lambda: append(home, "other", [trial(4, "RankSVM", {"C": 1.0}, 0.5)]))
     assert seconds < 1.0
     assert site.listeners == 0  # it stopped listening when the page went
+
+
+def test_a_day_that_is_watched_is_a_change(home: Path) -> None:
+    assert listened(home, lambda: write_day(home / "other", "2026-11-28", {}))[0] < 1.0
 
 
 def test_costly_pages_are_made_less_often(home: Path) -> None:

@@ -22,7 +22,7 @@ from ranktune.tuner.retuning.decision import Verdict, verdict_of
 from ranktune.tuner.retuning.versions import CURRENT, DECISION, current
 from ranktune.tuner.runner import retuning_stage
 from ranktune.tuner.selection.results import Result
-from ranktune.tuner.splits.sealing import write_sealed
+from ranktune.tuner.splits.seals import write_sealed
 from ranktune.tuner.study.lock import owning
 from tests.support.commands import called, succeeded, write_letor
 

@@ -22,7 +22,7 @@ from ranktune.tuner.drift import watch
 from ranktune.tuner.retuning.earlier import load_earlier
 from ranktune.tuner.retuning.portfolio import load_fitted
 from ranktune.tuner.retuning.versions import CURRENT, DELIVERED, current, model_file, versions
-from ranktune.tuner.splits.sealing import write_sealed
+from ranktune.tuner.splits.seals import write_sealed
 from ranktune.tuner.study.home import StudyFolder
 from tests.support.commands import called, succeeded, write_letor
 from tests.support.reports import unpacked_page

@@ -110,7 +110,7 @@ def test_folds_without_queries_have_no_score(estimator: object, routing: bool) -
 
 
 def test_weights_of_queries_that_differ_within_one_are_refused() -> None:
-    with pytest.raises(DataError, match="differ within a query"):
+    with pytest.raises(DataError, match="differs between the documents of query"):
         RankSVM().fit(X, Y, qid=np.arange(60) // 5, query_weights=np.arange(1.0, 61.0))
 
 

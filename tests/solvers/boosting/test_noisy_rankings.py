@@ -128,8 +128,8 @@ def test_weights_multiply_derivatives_and_parts_keep_the_scale_of_gains(solver: 
 def test_xgboost_takes_newton_steps_from_the_scores_so_far(loss: str) -> None:
     """From any start, with weights of queries and of documents, which XGBoost's loss does not take."""
     generator, queries = np.random.default_rng(1), queries_with_pairs(graded())
-    weighted = replace(
-        queries.weighted_by(generator.uniform(1.0, 9.0, queries.n_queries)),
+    weighted = queries.replaced(
+        query_weights=generator.uniform(1.0, 9.0, queries.n_queries),
         document_weights=generator.uniform(0.5, 2.0, queries.n_documents),
     )
     ranker = made("XGBoostRanker", loss=loss, depth=2, l2=0.5).fit(weighted)

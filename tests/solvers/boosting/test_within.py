@@ -55,7 +55,7 @@ def test_trees_are_those_of_a_table_with_the_columns(name: str, form: str, monke
 
     def table(of: Queries) -> Queries:
         columns = columns_within(of.features, of.starts, np.arange(4 * len(KINDS)))
-        return replace(of, features=columns, monotone=None)
+        return replace(of.replaced(monotone=None), features=columns)
 
     wide, given = table(queries), queries
     if form == "monotone":

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.solvers.clicks.reading import json_lines, opening
+from ranktune.solvers.clicks.reading import opening, sources
 from ranktune.solvers.clicks.reading.account import Account
 from ranktune.solvers.clicks.reading.click_log import ClickLog
 from ranktune.solvers.core.errors import DataError, ParameterError
@@ -86,10 +86,12 @@ def test_a_faulty_event_is_left_out(more: Event, reason: str, tmp_path: Path) ->
 
 def test_lines_that_are_no_rows_are_counted(tmp_path: Path) -> None:
     path = written(tmp_path / "log.csv", [GOOD, CLICKED])
-    path.write_text(f"{path.read_text()}\nq,d\n")
+    path.write_text(f"{path.read_text()}\n\n")
     account = ClickLog.open(path).account
-    assert account.left_out == {"a row of another number of cells": 1}
-    assert account.other == {"titles": 1, "empty lines": 1} and account.counted == account.lines == 5
+    assert account.other == {"titles": 1} and account.counted == account.lines == 3
+    path.write_text(f"{path.read_text().strip()}\nq,d\n")
+    with pytest.raises(DataError, match=r"log\.csv:4: has 2 cells, and the first line 7"):
+        ClickLog.open(path)
     path = written(tmp_path / "log.jsonl", [GOOD, CLICKED])
     path.write_bytes(path.read_bytes() + b'{"query"\n[1]\n\n{"query": "\xff"}\n' + b"[" * 100_000 + b"\n")
     account = ClickLog.open(path).account
@@ -120,7 +122,7 @@ STRANGE = [
 def test_a_strange_line_is_counted_and_changes_no_other(
     line: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(json_lines, "BLOCK", 1 << 10)
+    monkeypatch.setattr(sources, "OBJECTS", 8)
     path = written(tmp_path / "log.jsonl", USUAL)
     lines = path.read_bytes().splitlines(keepends=True)
     usual = impressions(ClickLog.open(path, columns={"session": "user"}, further=True))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from llvmlite import binding
 
-from ranktune.solvers.core.files import is_writable, private_folder
+from ranktune.solvers.core.files.private import is_writable, private_folder
 from ranktune.solvers.core.machine_code.folders import code_folder, level
 from ranktune.solvers.core.machine_code.kernel_files import KernelFiles
 

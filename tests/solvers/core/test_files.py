@@ -10,7 +10,7 @@ import pytest
 
 from ranktune.solvers.core.arrays import python_value
 from ranktune.solvers.core.errors import listed
-from ranktune.solvers.core.files import Content, atomic_write
+from ranktune.solvers.core.files.atomic import Content, atomic_write
 from tests.support.faults import Faults
 
 

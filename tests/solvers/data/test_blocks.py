@@ -1,6 +1,5 @@
 """Blocks of whole queries: they cover all queries once, hold what select returns, and copy no features."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -36,7 +35,7 @@ def test_a_range_of_no_rows_is_refused() -> None:
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 def test_a_block_holds_what_select_returns(layout: str) -> None:
-    queries = replace(some(1, layout=layout), baseline=np.random.default_rng(0).normal(size=some(1).n_documents))
+    queries = some(1, layout=layout).replaced(baseline=np.random.default_rng(0).normal(size=some(1).n_documents))
     for first, last in query_ranges(queries.starts, 17):
         assert_same(block_of(queries, first, last), queries.select(range(first, last)))
 

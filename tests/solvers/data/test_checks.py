@@ -83,8 +83,8 @@ def _damaged_csr(part: str, value: int) -> sparse.csr_array:
         ({"document_ids": np.zeros(3)}, "3 document ids"),
         ({"feature_names": ("a", "b")}, "2 feature names"),
         ({"feature_names": ("a", "b", "a")}, "several features are called 'a'"),
-        ({"query_weights": np.array([1.0, 0.0])}, "positive"),
-        ({"query_weights": np.ones(3)}, "one weight per query"),
+        ({"columns": {"query_weights": np.array([1.0, 0.0])}}, "positive"),
+        ({"columns": {"query_weights": np.ones(3)}}, "one weight per query"),
     ],
 )
 def test_the_constructor_refuses_what_breaks_a_rule(changed: dict[str, Any], message: str) -> None:

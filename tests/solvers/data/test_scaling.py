@@ -1,6 +1,5 @@
 """Factors against scikit-learn and numpy, overall and within queries, dense and sparse, weighted and not."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,7 +54,7 @@ def forms(queries: Queries) -> list[Queries]:
     X = np.where(np.abs(queries.features) < 0.6, 0.0, queries.features)
     X[:, 2], X[:, 3] = 0.1, np.sin(queries.query_of_document)  # constant everywhere; constant within queries
     X[:, 5] = 0.0
-    weighted = replace(queries.with_features(X), query_weights=np.arange(1.0, 1.0 + queries.n_queries))
+    weighted = queries.with_features(X).replaced(query_weights=np.arange(1.0, 1.0 + queries.n_queries))
     plain = [queries.with_features(X), weighted]
     return plain + [q.with_features(sparse.csr_array(X)) for q in plain]
 

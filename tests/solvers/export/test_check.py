@@ -10,8 +10,7 @@ from scipy import sparse
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.export import FORMATS, export
-from ranktune.solvers.export.check import EVALUATORS, agreement, check_evaluator, ranks_alike
-from ranktune.solvers.export.syntax import SYNTAX
+from ranktune.solvers.export.check import EVALUATORS, SYNTAX, agreement, check_evaluator, ranks_alike
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import parts_of
 from ranktune.solvers.models.linear import LinearModel

@@ -8,8 +8,7 @@ import pytest
 
 from ranktune.solvers.data.columns.encoding import Age, Category, Encoding
 from ranktune.solvers.export import export
-from ranktune.solvers.export.definitions.files import WRITERS, definition_files
-from ranktune.solvers.export.definitions.meanings import meanings_of, summary, to_fill_in
+from ranktune.solvers.export.definitions import WRITERS, definition_files, meanings_of, summary, to_fill_in
 from ranktune.solvers.export.source import source_of
 from ranktune.solvers.models.linear import LinearModel
 from tests.solvers.export.test_formats import HOSTILE

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.encoding import Age, Category, Encoding
 from ranktune.solvers.export import FORMATS, export
-from ranktune.solvers.export.definitions.files import definition_files
-from ranktune.solvers.export.definitions.meanings import meanings_of
+from ranktune.solvers.export.check import SYNTAX, check_syntax
+from ranktune.solvers.export.definitions import definition_files, meanings_of
 from ranktune.solvers.export.source import source_of
-from ranktune.solvers.export.syntax import SYNTAX, check_syntax
 from ranktune.solvers.models.blend import BlendModel, needs_of
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel

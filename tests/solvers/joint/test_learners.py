@@ -59,7 +59,7 @@ def centred(scores: Floats, queries: Queries) -> Floats:
 def test_ends_as_each_alone(is_sparse: bool, is_weighted: bool) -> None:
     queries = linear_queries(60, 1, is_sparse=is_sparse)
     weights = np.random.default_rng(2).uniform(0.3, 3.0, queries.n_documents).round(1) if is_weighted else None
-    parts = parts_of(queries.with_documents({"document_weights": weights}), 80)
+    parts = parts_of(queries.given(document_weights=weights), 80)
     rankers = several(("none", "minmax", "standard"))
     learners = JointLearners(parts[0], dtype=np.float64)
     learners.join(rankers)

@@ -15,18 +15,9 @@ from ranktune.solvers.optimizers.rank_svm import coarse_to_fine, sampling
 from ranktune.solvers.optimizers.rank_svm.curvature import DiagonalHessian, SampledHessian
 from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective
 from tests.support.plain_solvers import rank_svm
-from tests.support.rank_objectives import at_zero, pairs_of, solve
+from tests.support.rank_objectives import at_zero, noisy, pairs_of, solve
 
 AVERAGES = ("none", "pairs", "queries")
-
-
-def noisy(seed: int = 0, n_queries: int = 30, length: int = 25, n_features: int = 6, n_grades: int = 4) -> Any:
-    """X, y, qid with grades that follow a linear score and noise."""
-    generator = np.random.default_rng(seed)
-    X = generator.random((n_queries * length, n_features))
-    score = X @ np.linspace(-2, 2, n_features) + 0.5 * generator.normal(size=len(X))
-    y = np.digitize(score, np.quantile(score, np.arange(1, n_grades) / n_grades)).astype(float)
-    return X, y, np.repeat(np.arange(n_queries), length)
 
 
 def brute_optimum(differences: Any, C: float) -> Any:
@@ -83,7 +74,8 @@ def test_many_correlated_features_are_solved_by_a_shrunk_sample(
 
 
 def test_a_start_near_the_optimum_is_used() -> None:
-    queries = Queries.from_arrays(*noisy(2)[:2], qid=noisy(2)[2])
+    X, y, qid = noisy(2)
+    queries = Queries.from_arrays(X, y, qid=qid)
     objective = RankObjective(queries, 1.0)
     cold = list(solve(objective, tolerance=1e-8, max_iterations=50))
     warm = list(solve(objective, tolerance=1e-8, max_iterations=50, weights=cold[-1][0].weights))

@@ -1,6 +1,5 @@
 """The domination loss: the sum over pairs written out, finite differences, laws, scores that must not overflow."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -60,7 +59,7 @@ def brute_value(loss: DominationLoss, scores: Floats, queries: Queries) -> float
 
 
 def weighted(queries: Queries) -> Queries:
-    return replace(queries, query_weights=np.linspace(0.5, 3.0, queries.n_queries))
+    return queries.replaced(query_weights=np.linspace(0.5, 3.0, queries.n_queries))
 
 
 def random_scores(queries: Queries) -> Floats:

@@ -80,9 +80,7 @@ class TestEveryLoss:
         self, loss: Loss, hard_queries: Queries
     ) -> None:
         scores, h = drawn(hard_queries), 1e-6
-        weighted = hard_queries.with_documents(
-            {"document_weights": np.random.default_rng(5).uniform(0.2, 3.0, len(scores))}
-        )
+        weighted = hard_queries.given(document_weights=np.random.default_rng(5).uniform(0.2, 3.0, len(scores)))
         along = np.random.default_rng(6).normal(size=len(scores))
         up, down = (loss.value_and_gradient(scores + sign * h * along, weighted)[0] for sign in (1.0, -1.0))
         value, gradient = loss.value_and_gradient(scores, weighted)

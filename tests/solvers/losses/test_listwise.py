@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import check_grad
 from scipy.special import log_softmax, softmax
 
 from ranktune.solvers.core.arrays import Floats
@@ -36,15 +35,10 @@ class TestSoftmax:
     """What each of them keeps."""
 
     def test_value_is_the_cross_entropy(self, loss: SoftmaxCrossEntropy, hard_queries: Queries) -> None:
-        weighted = replace(hard_queries, query_weights=np.random.default_rng(1).uniform(0.5, 3.0, 8))
+        weighted = hard_queries.replaced(query_weights=np.random.default_rng(1).uniform(0.5, 3.0, 8))
         for queries in (hard_queries, weighted):
             value, _ = loss.value_and_gradient(drawn(queries), queries)
             assert value == pytest.approx(written_out(loss, drawn(queries), queries), rel=1e-12)
-
-    def test_gradient(self, loss: SoftmaxCrossEntropy, hard_queries: Queries) -> None:
-        part = [lambda s, k=k: loss.value_and_gradient(s, hard_queries)[k] for k in (0, 1)]
-        assert check_grad(*part, drawn(hard_queries)) < 1e-6
-        assert np.abs(part[1](drawn(hard_queries))).max() > 1e-2
 
 
 @pytest.mark.parametrize("gain", ["linear", "exp2"])

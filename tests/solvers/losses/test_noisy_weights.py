@@ -56,9 +56,7 @@ def test_the_loss_is_that_of_plain_python_and_the_gradient_is_its_with_weights_h
 ) -> None:
     queries, loss = graded([7, 1, 12, 2, 9], grades=grades), make(weight, average=average)
     if weighted:
-        queries = queries.with_documents(
-            {"document_weights": np.random.default_rng(5).uniform(0.2, 3.0, queries.n_documents)}
-        )
+        queries = queries.given(document_weights=np.random.default_rng(5).uniform(0.2, 3.0, queries.n_documents))
     scores = np.random.default_rng(1).normal(size=queries.n_documents)
     value, gradient = loss.value_and_gradient(scores, queries)
     assert value == pytest.approx(naive(name, loss, scores, queries), rel=1e-10)

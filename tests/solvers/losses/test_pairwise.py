@@ -91,7 +91,7 @@ class TestLossContract:
     @pytest.fixture(params=["once", "weighted"])
     def queries(self, request: Any, hard_queries: Queries) -> Queries:
         weights = np.random.default_rng(5).uniform(0.2, 3.0, hard_queries.n_documents)
-        return hard_queries if request.param == "once" else hard_queries.with_documents({"document_weights": weights})
+        return hard_queries if request.param == "once" else hard_queries.given(document_weights=weights)
 
     def scores(self, queries: Queries) -> Floats:
         return 2.0 * np.random.default_rng(3).normal(size=queries.n_documents)

@@ -1,6 +1,5 @@
 """DominationRank's descent: its gradient, curvatures and bounds, its steps, and what would stall or break them."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,7 +58,7 @@ def test_gradient_by_weight_matches_central_differences() -> None:
 
 @pytest.mark.parametrize("factor", [1.0, 0.3])
 def test_sparse_model_is_that_of_the_dense_second_derivatives(factor: float) -> None:
-    queries = replace(noisy(), query_weights=np.linspace(0.5, 2.0, 25))
+    queries = noisy().replaced(query_weights=np.linspace(0.5, 2.0, 25))
     multiplier = np.full(8, factor)
     problem = DominationProblem(as_csr(queries), DominationLoss(average="none"), multiplier, "exact")
     problem.weights = np.random.default_rng(0).normal(size=8)

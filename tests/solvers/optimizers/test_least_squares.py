@@ -27,7 +27,7 @@ def test_both_ways_solve_the_normal_equations(
         hard_queries = hard_queries.select(np.tile(np.arange(8), 6))
         length = int(hard_queries.n_documents)  # a long query is cut into blocks
         hard_queries = replace(
-            hard_queries, starts=np.array([0, 10, length]), query_ids=np.arange(2), query_weights=None
+            hard_queries.replaced(query_weights=None), starts=np.array([0, 10, length]), query_ids=np.arange(2)
         )
     X: Any = 3.0 + hard_queries.features.astype(np.float32)
     X[:, 0] *= 100
@@ -43,7 +43,7 @@ def test_both_ways_solve_the_normal_equations(
     Z = dense * multiplier
     expected = np.linalg.solve(Z.T @ (rows[:, None] * Z) + 2.0 * np.eye(6), Z.T @ (rows * target))
     given = {"dense": X.astype(np.float64), "csr": sparse.csr_array(X.astype(np.float64)), "single": X}[form]
-    queries = replace(hard_queries.with_features(given), query_weights=weights, grades=target)
+    queries = replace(hard_queries.with_features(given).replaced(query_weights=weights), grades=target)
     equations = NormalEquations(queries, multiplier, by_query)
     equations.solve(5.0)  # what was asked before changes nothing
     for _ in range(2):

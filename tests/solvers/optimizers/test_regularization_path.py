@@ -15,16 +15,7 @@ from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjectiv
 from ranktune.solvers.optimizers.rank_svm.regularization_path import SamplePrediction
 from ranktune.solvers.optimizers.second_order import PATH_TOLERANCE
 from tests.support.plain_solvers import rank_svm
-from tests.support.rank_objectives import at_zero
-
-
-def noisy(seed: int, n_queries: int, length: int = 20, n_features: int = 5) -> Any:
-    generator = np.random.default_rng(seed)
-    X = generator.normal(size=(n_queries * length, n_features)) * np.linspace(0.5, 2.0, n_features)
-    score = X @ np.linspace(-2, 2, n_features) + generator.normal(size=len(X))
-    y = np.digitize(score, np.quantile(score, [0.3, 0.6, 0.9])).astype(float)
-    return X, y, np.repeat(np.arange(n_queries), length)
-
+from tests.support.rank_objectives import at_zero, noisy
 
 CS = np.geomspace(1e-4, 1e3, 12).tolist()
 
@@ -72,7 +63,8 @@ def test_many_features_have_a_path_too() -> None:
 
 
 def test_a_path_takes_fewer_evaluations_than_its_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    queries = Queries.from_arrays(*noisy(3, 300)[:2], qid=noisy(3, 300)[2])
+    X, y, qid = noisy(3, 300)
+    queries = Queries.from_arrays(X, y, qid=qid)
     evaluations = []
     evaluate = RankObjective.value_and_gradient
 
@@ -106,7 +98,8 @@ def test_the_sample_of_all_documents_predicts_the_next_solution_itself() -> None
 
 
 def test_where_c_hardly_matters_any_more_a_solution_is_that_of_the_next_c_too() -> None:
-    queries = Queries.from_arrays(*noisy(6, 300)[:2], qid=noisy(6, 300)[2])
+    X, y, qid = noisy(6, 300)
+    queries = Queries.from_arrays(X, y, qid=qid)
     path = followed(rank_svm(average="pairs", tol=1e-3), queries, [1e4, 1e5, 1e6])
     assert path[0].coef_.tobytes() == path[1].coef_.tobytes() == path[2].coef_.tobytes()
     for C, fitted in zip((1e4, 1e5, 1e6), path, strict=True):

@@ -13,15 +13,7 @@ from ranktune.solvers.optimizers.rank_svm.coarse_to_fine import Descent
 from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective
 from ranktune.solvers.optimizers.rank_svm.smoothed_hinge import bounds_at, descend
 from tests.support.plain_solvers import rank_svm
-from tests.support.rank_objectives import at_zero, hessian_product, pairs_of
-
-
-def noisy(seed: int = 0, n_queries: int = 6, length: int = 10, n_grades: int = 3) -> Any:
-    generator = np.random.default_rng(seed)
-    X = generator.normal(size=(n_queries * length, 4))
-    score = X @ np.array([2.0, -1.0, 0.5, 0.0]) + generator.normal(size=len(X))
-    y = np.digitize(score, np.quantile(score, np.arange(1, n_grades) / n_grades)).astype(float)
-    return X, y, np.repeat(np.arange(n_queries), length)
+from tests.support.rank_objectives import at_zero, hessian_product, noisy, pairs_of
 
 
 def primal(differences: Any, C: float, w: Any) -> float:
@@ -43,7 +35,7 @@ def by_the_dual(differences: Any, C: float) -> float:
 
 @pytest.mark.parametrize(("n_grades", "C"), [(2, 0.01), (3, 0.1), (3, 3.0), (60, 0.03)])
 def test_equal_to_the_quadratic_program_on_explicit_pairs(n_grades: int, C: float) -> None:
-    X, y, qid = noisy(1, n_grades=n_grades)
+    X, y, qid = noisy(1, 6, 10, 4, n_grades)
     differences = pairs_of(X, y, qid)
     ranker = rank_svm(C=C, loss="l1", tol=1e-6).fit(X, y, qid=qid)
     assert ranker.objective_ == pytest.approx(primal(differences, C, ranker.coef_), rel=1e-9)
@@ -52,7 +44,7 @@ def test_equal_to_the_quadratic_program_on_explicit_pairs(n_grades: int, C: floa
 
 
 def test_a_strong_loss_approaches_the_linear_program() -> None:
-    X, y, qid = noisy(2, n_queries=3)
+    X, y, qid = noisy(2, 3, 10, 4)
     differences = pairs_of(X, y, qid)
     n, d = differences.shape
     costs = np.concatenate([np.zeros(d), np.ones(n)])
@@ -68,7 +60,7 @@ def test_a_strong_loss_approaches_the_linear_program() -> None:
 @pytest.mark.parametrize("adjacent", [False, True])
 @pytest.mark.parametrize("smoothing", [0.01, 0.5, 0.9])
 def test_the_bounds_hold_at_any_weights(smoothing: float, adjacent: bool) -> None:
-    X, y, qid = noisy(3)
+    X, y, qid = noisy(3, 6, 10, 4, 3)
     if adjacent:
         i, j = np.nonzero((qid[:, None] == qid) & (y[:, None] == y + 1))
         differences = X[i] - X[j]
@@ -88,7 +80,7 @@ def test_the_bounds_hold_at_any_weights(smoothing: float, adjacent: bool) -> Non
 
 @pytest.mark.parametrize("form", ["dense", "csr"])
 def test_smoothed_objective_and_derivatives_equal_all_pairs(form: str) -> None:
-    X, y, qid = noisy(4)
+    X, y, qid = noisy(4, 6, 10, 4)
     differences, u, C = pairs_of(X, y, qid), 0.4, 0.3
     given = sparse.csr_array(X) if form == "csr" else X
     objective = RankObjective(Queries.from_arrays(given, y, qid=qid), C, smoothing=u)
@@ -119,7 +111,7 @@ def test_the_gap_shrinks_to_what_is_asked() -> None:
 
 
 def test_too_few_iterations_warn_of_the_gap() -> None:
-    X, y, qid = noisy(7)
+    X, y, qid = noisy(7, 6, 10, 4)
     with pytest.warns(RankTuneWarning, match="relative duality gap"):
         ranker = rank_svm(loss="l1", tol=1e-9, max_iterations=1).fit(X, y, qid=qid)
     assert not ranker.converged_

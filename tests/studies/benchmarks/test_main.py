@@ -75,7 +75,7 @@ def test_comparisons_by_their_names(small: None, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("solvers", "pegasus"), "Did you mean"),
-        (("turnkey", "none", "--rival", "ranktune"), "error: none: there is no such file or folder"),
+        (("turnkey", "none", "--rival", "ranktune"), "error: none: holds no data set"),
     ],
 )
 def test_an_error_gives_one_message(arguments: tuple[str, ...], message: str) -> None:

@@ -34,13 +34,13 @@ def test_a_tool_never_sees_test_grades(monkeypatch: pytest.MonkeyPatch) -> None:
     def process(command: list[str], env: dict[str, str], **options: Any) -> Any:
         folder = Path(command[4])
         seen.update({place.name: read_queries(place) for place in folder.iterdir()})
-        assert env["OMP_NUM_THREADS"] == env["NUMBA_NUM_THREADS"] == "1"
+        assert env["OMP_NUM_THREADS"] == env["NUMBA_NUM_THREADS"] == command[6]
         np.save(folder / "scores.npy", scores)
         (folder / "report.json").write_text(f'{{"estimate": {estimate}}}')
         return subprocess.CompletedProcess(command, int(command[5] == "9.0"), stderr="first\nKeyError: at last")
 
     monkeypatch.setattr(subprocess, "run", process)
-    result, report = peers.compete("lightgbm", split, Budget(1.0))
+    result, report = peers.compete("lightgbm", split, Budget(1.0, threads=3))
     assert np.array_equal(result, scores) and report == {"estimate": 0.5}
     assert set(seen) == {"train", "vali", "test"} and not seen["test"].grades.any()
     assert np.array_equal(seen["test"].features, split.test.features)
@@ -52,13 +52,6 @@ def test_a_tool_never_sees_test_grades(monkeypatch: pytest.MonkeyPatch) -> None:
     scores[3] = np.nan
     with pytest.raises(StudyError, match="no finite score"):
         peers.compete("lightgbm", split, Budget(1.0))
-
-
-def test_threads_are_those_of_the_budget_and_ranktune_has_workers_of_one() -> None:
-    for rival in peers.PEERS:
-        for threads in (1, 3):
-            env = peers.environment_of(rival, threads)
-            assert env["OMP_NUM_THREADS"] == env["OPENBLAS_NUM_THREADS"] == str(1 if peers.is_ours(rival) else threads)
 
 
 def test_a_quarter_of_the_training_queries_validates_where_none_are_given() -> None:
@@ -79,6 +72,7 @@ def test_ranktune_gets_all_training_queries_where_no_others_validate(monkeypatch
 
     def process(command: list[str], **options: Any) -> Any:
         folder = Path(command[4])
+        assert options["env"]["OMP_NUM_THREADS"] == ("3" if command[3] == "flaml" else "1")
         seen[command[3]] = {place.name: read_queries(place).n_queries for place in folder.iterdir()}
         np.save(folder / "scores.npy", np.zeros(36))
         (folder / "report.json").write_text('{"estimate": 0.5}')
@@ -86,7 +80,7 @@ def test_ranktune_gets_all_training_queries_where_no_others_validate(monkeypatch
 
     monkeypatch.setattr(subprocess, "run", process)
     for rival in (OURS, CATBOOST_TOO, "flaml"):
-        peers.compete(rival, split, Budget(1.0))
+        peers.compete(rival, split, Budget(1.0, threads=3))
     whole = {"train": 8, "test": 3}
     assert seen == {OURS: whole, CATBOOST_TOO: whole, "flaml": {"train": 6, "vali": 2, "test": 3}}
 
@@ -122,33 +116,36 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "time", SimpleNamespace(perf_counter=lambda: next(seconds), time=time.time))
 
 
+def check_scores(result: peers.Delivered, train: Queries, vali: Queries, trees: int, **options: Any) -> Any:
+    """Assert that result scores as LightGBM itself does, and return its ranker."""
+    lightgbm = pytest.importorskip("lightgbm")
+    ranker = lightgbm.LGBMRanker(n_estimators=trees, random_state=0, n_jobs=1, verbosity=-1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ranker.fit(train.features, train.grades, group=train.lengths, **options)
+        assert np.array_equal(result.score(vali), ranker.predict(vali.features))
+    return ranker
+
+
 def test_lightgbm_with_its_defaults_stops_by_itself(tmp_path: Path) -> None:
     lightgbm = pytest.importorskip("lightgbm")
     train, vali = queries(25, 1), queries(15, 2)
     result = peers.lightgbm_defaults(Split("", train, vali), Budget(600.0), tmp_path)
-    ranker = lightgbm.LGBMRanker(n_estimators=10_000, random_state=0, n_jobs=1, verbosity=-1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        ranker.fit(
-            train.features, train.grades, group=train.lengths, eval_set=[(vali.features, vali.grades)],
-            eval_group=[vali.lengths], eval_at=[10], callbacks=[lightgbm.early_stopping(50, verbose=False)],
-        )  # fmt: skip
-        assert np.array_equal(result.score(vali), ranker.predict(vali.features))
+    ranker = check_scores(
+        result, train, vali, 10_000, eval_set=[(vali.features, vali.grades)], eval_group=[vali.lengths],
+        eval_at=[10], callbacks=[lightgbm.early_stopping(50, verbose=False)],
+    )  # fmt: skip
     assert result.detail == {"trees": ranker.best_iteration_, "cut_by_deadline": False} and result.tried == 1
-    assert result.estimate == parse_metric(METRIC).mean(np.asarray(ranker.predict(vali.features)), vali)
+    assert result.estimate == parse_metric(METRIC).mean(np.asarray(result.score(vali)), vali)
 
 
 @pytest.mark.usefixtures("clock")
 def test_lightgbm_keeps_the_trees_that_it_has_at_the_deadline(tmp_path: Path) -> None:
-    lightgbm = pytest.importorskip("lightgbm")
+    pytest.importorskip("lightgbm")
     train, vali = queries(25, 1), queries(15, 2)
     result = peers.lightgbm_defaults(Split("", train, vali), Budget(5.5), tmp_path)
     assert result.detail == {"trees": 6, "cut_by_deadline": True}
-    ranker = lightgbm.LGBMRanker(n_estimators=6, random_state=0, n_jobs=1, verbosity=-1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        ranker.fit(train.features, train.grades, group=train.lengths)
-        assert np.array_equal(result.score(vali), ranker.predict(vali.features))
+    check_scores(result, train, vali, 6)
 
 
 @pytest.mark.usefixtures("clock")

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from ranktune.studies.benchmarks.__main__ import app
 from ranktune.studies.benchmarks.search.fronts import FRONTS, hypervolume
-from ranktune.studies.benchmarks.search.problems import PROBLEMS, problems
+from ranktune.studies.benchmarks.search.problems import PROBLEMS, known_problems
 from ranktune.studies.benchmarks.search.regret import Run, Selection, Setting, table
 from ranktune.studies.benchmarks.search.runs import run
 
@@ -144,7 +144,7 @@ def test_a_wrong_name_is_explained() -> None:
 def test_ranking_problems_train_rankers(letor_folds: dict[str, Path], tmp_path: Path) -> None:
     for name, folder in letor_folds.items():
         (tmp_path / name).symlink_to(folder)
-    known = problems(tmp_path)
+    known = known_problems(tmp_path)
     assert {"api-search-composition", "func3c", "hart6m"} <= set(known)
     for name in ("mq2008", "ohsumed"):
         study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from ranktune.studies.benchmarks.turnkey.cells import Finished
+from ranktune.studies.benchmarks.turnkey.data import Case
 from ranktune.studies.benchmarks.turnkey.peers import METRIC
-from ranktune.studies.benchmarks.turnkey.results import Comparison, compared, summary, verdicts
+from ranktune.studies.benchmarks.turnkey.results import compared, of_rivals, summary, verdicts
 from ranktune.tuner.statistics.intervals import randomisation_test
 from tests.support.turnkey_samples import by_key, finished
 
@@ -25,12 +26,11 @@ def test_queries_of_all_folds_and_data_are_compared_together() -> None:
         finished("ranktune", "Fold3", a[0]),  # without its like: no part of the comparison
     )
     comparison = compared(results, "flaml", ["d", "e"])
-    assert comparison is not None
-    assert comparison.p_value == randomisation_test(a.ravel(), b.ravel(), np.random.default_rng(0))
-    assert comparison.difference == pytest.approx(np.nanmean(a - b)) and comparison.queries == 55
+    assert comparison["p"] == randomisation_test(a.ravel(), b.ravel(), np.random.default_rng(0))
+    assert comparison["difference"] == pytest.approx(np.nanmean(a - b)) and comparison["queries"] == 55
     wins = [np.nanmean(x) > np.nanmean(y) for x, y in zip(a, b, strict=True)]
-    assert (comparison.wins, comparison.losses) == (sum(wins), 3 - sum(wins))
-    assert compared(results, "lightgbm", ["d"]) is None
+    assert (comparison["won"], comparison["lost"]) == (sum(wins), 3 - sum(wins))
+    assert not compared(results, "lightgbm", ["d"])
 
 
 def test_a_query_counts_once_with_its_mean_over_the_seeds_that_both_ran() -> None:
@@ -44,8 +44,8 @@ def test_a_query_counts_once_with_its_mean_over_the_seeds_that_both_ran() -> Non
 
     runs = [at("ranktune", a[k], k) for k in range(3)] + [at("flaml", b[k], k) for k in range(2)]
     comparison = compared(by_key(*runs), "flaml", ["d"])
-    assert comparison is not None and comparison.queries == 29 and comparison.wins + comparison.losses == 1
-    assert comparison.difference == pytest.approx(np.nanmean(a[:2].mean(axis=0) - b[:2].mean(axis=0)))
+    assert comparison["queries"] == 29 and {comparison["won"], comparison["lost"]} == {0, 1}
+    assert comparison["difference"] == pytest.approx(np.nanmean(a[:2].mean(axis=0) - b[:2].mean(axis=0)))
     row = summary(by_key(*runs), "d", "ranktune")
     assert (row["folds"], row["runs"]) == (1, 3)
     assert row[METRIC] == pytest.approx(np.mean([np.nanmean(values) for values in a]))
@@ -60,20 +60,28 @@ def test_few_test_queries_may_be_further_from_the_estimate_than_many() -> None:
 
 
 def test_verdicts_follow_the_targets() -> None:
-    def met(value: float, estimate: float, folds: int = 5, used: float = 2.01) -> dict[str, bool]:
+    def met(
+        value: float, estimate: float, folds: int = 5, used: float = 2.01, seed: int | None = None
+    ) -> dict[str, bool]:
         cells = [finished("ranktune", f"Fold{k}", [value], data="MQ2008", estimate=estimate) for k in range(folds)]
-        results = by_key(replace(cells[0], used=used), *cells[1:])
-        rows = [summary(results, "MQ2008", "ranktune")]
-        return {str(verdict["what"]): bool(verdict["met"]) for verdict in verdicts(rows, [], ["MQ2008"])}
+        row = summary(by_key(replace(cells[0], used=used), *cells[1:]), "MQ2008", "ranktune")
+        every = verdicts(row, 1.0, Case("MQ2008", (), seed, letor=True))
+        return {str(verdict["what"]).removeprefix("MQ2008: "): bool(verdict["met"]) for verdict in every}
 
-    quality, estimate = "MQ2008: mean test ndcg@10", "MQ2008: estimate less test"
-    least, most = "MQ2008: shortest run, seconds", "MQ2008: longest run, seconds"
+    quality, estimate = "mean test ndcg@10", "estimate less test"
+    least, most = "shortest run, seconds", "longest run, seconds"
     assert met(0.701, 0.710) == {quality: True, estimate: True, least: True, most: True}
     assert met(0.699, 0.688, used=2.03) == {quality: False, estimate: False, least: True, most: False}
     assert met(0.701, 0.715, folds=4, used=0.89) == {estimate: False, least: False, most: True}
-    better = Comparison("flaml", 9, 0.01, 0.04, 5, 0)
-    sides = [better, replace(better, difference=-0.01), replace(better, p_value=0.06)]
-    assert [verdict["met"] for verdict in verdicts([], sides, [])] == [True, False, False]
-    near = replace(better, data="n", letor=False, p_value=1.0)
-    sides = [replace(near, difference=difference) for difference in (0.0, -0.0019, -0.0021)]
-    assert [verdict["met"] for verdict in verdicts([], sides, [])] == [True, True, False]
+    assert quality not in met(0.701, 0.715, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("letor", "less", "met"),
+    [(True, 0.1, True), (True, -0.1, False), (True, 0.0, False), (False, 0.0, True), (False, -0.003, False)],
+)
+def test_on_letor_we_are_significantly_better_and_elsewhere_not_far_behind(letor: bool, less: float, met: bool) -> None:
+    values = np.linspace(0.2, 0.6, 20)
+    results = by_key(finished("ranktune", "Fold1", values + less), finished("flaml", "Fold1", values))
+    (row,) = of_rivals(results, [Case("d", (), letor=letor)], ["ranktune", "flaml"])
+    assert row["met"] is met

@@ -23,6 +23,6 @@ def test_requests_are_timed_one_by_one() -> None:
 
 @pytest.mark.thorough
 def test_new_processes_are_timed_beside_what_is_wanted() -> None:
-    (table,) = starting(rounds=1, studies=False)
+    (table,) = starting(rounds=1)
     assert all(str(row["wanted"]).startswith("cpu s <= ") for row in table.rows)
     assert all(row["cpu s"] > 0.0 and row["wall s"] > 0.0 for row in table.rows)  # type: ignore[operator]

@@ -14,7 +14,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarn
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.export import export
-from ranktune.solvers.export.definitions.files import WRITERS
+from ranktune.solvers.export.definitions import WRITERS
 from ranktune.solvers.export.source import source_of
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.linear import LinearModel

@@ -9,11 +9,11 @@ import scipy.sparse
 from scipy.stats import ks_2samp, rankdata, ttest_ind
 
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import Damaged
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.tuner.drift.features import differences, largest_difference, moved
 from ranktune.tuner.drift.reference import MAX_CELLS, MAX_FEATURES, STATISTICS, Reference
-from ranktune.tuner.splits.proof import Damaged
 
 LENGTH = 6
 

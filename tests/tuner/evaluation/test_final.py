@@ -12,10 +12,9 @@ from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.tuner.evaluation.evaluate import evaluate
+from ranktune.tuner.evaluation.evaluate import LimitReached, evaluate
 from ranktune.tuner.evaluation.models import keep_model, microseconds_a_document
 from ranktune.tuner.evaluation.plans import Final
-from ranktune.tuner.evaluation.run import LimitReached
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.plans import PLAN, Fold
 from ranktune.tuner.splits.store import write_problem

@@ -13,7 +13,7 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import concatenate
 from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.tuner.evaluation import fitting, run
+from ranktune.tuner.evaluation import evaluate, fitting
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.models import growing_model, kept_model, rounds_of
 from ranktune.tuner.evaluation.serialization import pack, unpack
@@ -92,7 +92,7 @@ def test_a_model_that_grows_is_kept_and_reported_until_its_fit_ends(
         if rounds.done == 8:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(run, "EVERY", 0.0)
+    monkeypatch.setattr(evaluate, "EVERY", 0.0)
     monkeypatch.setattr(fitting, "KEEP_EVERY", 0.0)
     with pytest.raises(KeyboardInterrupt), listening(killed):
         attempt(task)

@@ -76,14 +76,14 @@ def test_changed_bytes_never_raise(place: int, byte: int) -> None:
 
 def member_of(packed: bytes) -> bytes:
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-        return archive.read("outcome.json")
+        return archive.read("header.npy")
 
 
 def with_array(member: bytes, kind: int = zipfile.ZIP_STORED) -> bytes:
     about = member_of(pack(Outcome({"map": np.zeros(3)})))
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", kind) as archive:
-        archive.writestr("outcome.json", about)
+        archive.writestr("header.npy", about)
         archive.writestr("q0.npy", member)
     return made.getvalue()
 

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -94,21 +95,24 @@ def test_improvement_is_the_mean_over_draws() -> None:
     np.testing.assert_allclose(acquisition_function.mean(asked), expected)
 
 
-def test_the_smoothed_improvement_is_increasing_and_close_to_the_improvement() -> None:
-    z = np.linspace(-1e4, 1e4, 200_001)
-    value, slope = smoothed_improvement(z)
+def increasing(smoothed: Callable[[Floats], tuple[Floats, Floats]], end: float) -> tuple[Floats, Floats]:
+    """Return z and the values there, which are positive and rise by the slope."""
+    z = np.linspace(-end, end, 200_001)
+    value, slope = smoothed(z)
     assert (value > 0).all() and (np.diff(value) > 0).all() and (slope > 0).all()
-    np.testing.assert_allclose(value, np.maximum(z, 0.0), atol=0.8)
     np.testing.assert_allclose(np.trapezoid(slope, z), value[-1] - value[0], rtol=1e-4)
+    return z, value
+
+
+def test_the_smoothed_improvement_is_increasing_and_close_to_the_improvement() -> None:
+    z, value = increasing(smoothed_improvement, 1e4)
+    np.testing.assert_allclose(value, np.maximum(z, 0.0), atol=0.8)
 
 
 def test_the_smoothed_indicator_is_increasing_and_close_to_the_indicator() -> None:
-    z = np.linspace(-1e3, 1e3, 200_001)
-    value, slope = smoothed_indicator(z)
-    assert (value > 0).all() and (np.diff(value) > 0).all() and (slope > 0).all()
+    z, value = increasing(smoothed_indicator, 1e3)
     far = np.abs(z) > 30
     np.testing.assert_allclose(value[far], z[far] > 0, atol=1e-3)
-    np.testing.assert_allclose(np.trapezoid(slope, z), value[-1] - value[0], rtol=1e-4)
     assert (smoothed_improvement(-z)[0] * value < 1.0)[z < -30].all()  # larger improvements do not make up for it
 
 
@@ -138,15 +142,20 @@ def dominated(points: Floats) -> float:
     return float(sizes[inside].sum())
 
 
+def of_several(directions: Floats) -> PathwiseImprovement:
+    some, _, y = posterior()
+    paths = Paths.drawn(some, y, np.random.default_rng(0), 1)
+    count = len(directions)
+    return PathwiseImprovement((paths,) * count, (), np.zeros(count), directions, np.zeros(1))
+
+
 @pytest.mark.parametrize("count", [2, 3])
 def test_scores_of_several_objectives_measure_the_hypervolume(count: int) -> None:
     """The mean over directions of the highest score, times the volume of the unit ball in one orthant."""
     points = np.random.default_rng(1).uniform(0.1, 1.0, (5, count))
     directions = np.abs(np.random.default_rng(0).standard_normal((count, 200_000)))
     directions /= np.sqrt((directions**2).sum(axis=0))
-    some, _, y = posterior()
-    paths = Paths.drawn(some, y, np.random.default_rng(0), 1)
-    acquisition_function = PathwiseImprovement((paths,) * count, (), np.zeros(count), directions, np.zeros(1))
+    acquisition_function = of_several(directions)
 
     def scores(rows: Floats) -> Floats:
         return acquisition_function._scored(
@@ -162,9 +171,7 @@ def test_scores_of_several_objectives_measure_the_hypervolume(count: int) -> Non
 def test_derivatives_of_scores_are_those_of_finite_differences(count: int) -> None:
     generator = np.random.default_rng(2)
     directions, gains = generator.uniform(0.2, 1.0, (count, 6)), generator.standard_normal((count, 4, 6))
-    some, _, y = posterior()
-    paths = Paths.drawn(some, y, np.random.default_rng(0), 1)
-    acquisition_function = PathwiseImprovement((paths,) * count, (), np.zeros(count), directions, np.zeros(1))
+    acquisition_function = of_several(directions)
     rises = acquisition_function._rises(list(gains))
     for k in range(count):
         up, down = (gains + sign * 1e-6 * (np.arange(count) == k)[:, None, None] for sign in (1.0, -1.0))

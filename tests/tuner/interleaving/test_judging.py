@@ -135,7 +135,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
         "s,q,1,A,1",
         "s,q,2,B,",
         "s,r,1,B,true",
-        "s,r,2,D,1",
+        "s,r,2,1,1",
         ",,1,A,1",
     ]
     path = tmp_path / "rows.csv"

@@ -13,7 +13,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.one_pass import checkpoint, tuning
 from ranktune.tuner.one_pass.checkpoint import Checkpoint
-from ranktune.tuner.one_pass.configurations import Configuration, ConfigurationSpace
+from ranktune.tuner.one_pass.result import Configuration, ConfigurationSpace
 from ranktune.tuner.one_pass.tuning import OnePassTuning
 from tests.support.pass_samples import linear_queries
 
@@ -85,7 +85,7 @@ def test_an_interrupted_pass_ends_as_a_whole_one(
             if is_earlier:
                 as_in_earlier_releases(path)
             else:
-                widths.append(np.load(path)["state-window"].shape[1])
+                widths.append(np.load(path)["window"].shape[1])
     assert blocks > 20
     assert max(widths) <= 75 + 64 / 2, "of the last 150 queries half count, and a block has up to 64 documents"
     assert result.as_dict() == whole.as_dict()
@@ -114,7 +114,7 @@ def test_what_a_pass_cannot_use_is_refused() -> None:
     queries = linear_queries(40, 10)
     for unusable, message in (
         (replace(queries, has_missing=True), "missing values"),
-        (queries.weighted_by(np.full(40, 2.0)), "counts all queries alike"),
+        (queries.weighted_by(np.full(40, 2.0)), "cannot weigh queries"),
         (queries.constrained({0: 1}), "monotone"),
         (replace(queries, grades=np.ones(queries.n_documents)), "nothing to learn"),
     ):

@@ -7,18 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranktune.tuner.policy.actions import Finish, Fit, Grow, Growing, Known, Next, Suggest, Untried
+from ranktune.tuner.policy.actions import Account, Finish, Fit, Grow, Growing, Known, Next, Suggest, Untried
 from ranktune.tuner.policy.next_trial import (
     LITTLE_GAIN,
     NO_TIME,
     NOTHING_LEFT,
+    behind_best,
     next_action,
     with_reserve,
 )
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.policy.racing import time_limit
 from ranktune.tuner.policy.reserve import Took
-from ranktune.tuner.policy.turns import Account, behind_best
 
 RANDOM = np.random.default_rng(0).random(50)
 LINEAR, TREES = Untried("RankSVM", {"C": 1.0}), Untried("GBDTRanker", {"leaves": 8})

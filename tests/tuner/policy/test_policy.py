@@ -19,7 +19,7 @@ from tests.support.policies import run_by
 
 TECHNICAL = {
     "tuner/search/dispatcher.py": {"POLL", "POLL_JOINED", "WORKERS_POLL", "OVERDUE", "GRACE", "IN_COMMON"},
-    "tuner/runner/repair.py": {"ALIKE"},
+    "tuner/runner/search_stages.py": {"ALIKE"},
     "tuner/runner/worker.py": {"POLL", "HEARTBEAT", "WAIT"},
     "tuner/selection/evidence.py": {"MAX_EXAMPLES", "MAX_DOCUMENTS", "MAX_FEATURES"},
     "tuner/selection/explaining.py": {
@@ -27,13 +27,12 @@ TECHNICAL = {
         "MAX_QUERIES", "MAX_DOCUMENTS", "MAX_BACKGROUND", "MAX_SHOWN", "MAX_EFFECTS", "DRAWS",
     },
     "tuner/selection/estimate.py": {"HOPELESS_Z", "GAIN_SHARE", "GAIN_VARIANCE", "MIN_QUERIES", "BLOCK"},
-    "tuner/splits/sealing.py": {"_ATTEMPTS"},
     "tuner/splits/digests.py": {"NOTHING", "BLOCK", "_LAST", "_ODD", "SKETCH", "SAMPLE", "FAR"},
+    "tuner/splits/seals.py": {"_ATTEMPTS"},
     "tuner/splits/split.py": {"ALIKE"},
     "tuner/splits/store.py": {"MAX_MAPPED"},
     "tuner/one_pass/checkpoint.py": {"FORMAT", "SECONDS", "SHARE_OF_WRITING"},
-    "tuner/one_pass/configurations.py": {"FIXED"},
-    "tuner/one_pass/result.py": {"Z"},
+    "tuner/one_pass/result.py": {"FIXED", "Z"},
     "tuner/one_pass/tuning.py": {"SAMPLE_ROWS", "BLOCK_ROWS"},
 }  # fmt: skip
 """Numbers that decide nothing: intervals of polling, tolerances, sizes of blocks, what is shown, how the estimate is

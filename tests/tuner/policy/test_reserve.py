@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ranktune.tuner.policy.actions import Bag, Blend, Rescore
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.policy.reserve import Durations, Took, explaining
-from ranktune.tuner.selection.candidates import Candidate
+from ranktune.tuner.selection.finals import Candidate
 
 RULES = replace(POLICY, time=replace(POLICY.time, a_query=0.0))
 END = Durations(

@@ -20,10 +20,10 @@ from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError,
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
+from ranktune.tuner.evaluation.evaluate import Run
 from ranktune.tuner.evaluation.plans import Final
-from ranktune.tuner.evaluation.run import Run
 from ranktune.tuner.runner import choice_stages, final_stages
-from ranktune.tuner.runner import report as board
+from ranktune.tuner.runner import engine as board
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.final_stages import STAGES
 from ranktune.tuner.runner.stage import Stage

@@ -12,9 +12,10 @@ import pytest
 import ranktune
 from ranktune.dashboards.terminal.leaderboard import conclusion
 from ranktune.solvers.core.errors import LeftOut, RankTuneWarning, StudyError
+from ranktune.solvers.core.files.archives import read_archive
 from ranktune.solvers.models.base import load_model
+from ranktune.tuner.evaluation.evaluate import Run
 from ranktune.tuner.evaluation.plans import Final
-from ranktune.tuner.evaluation.run import Run
 from ranktune.tuner.runner import choice_stages
 from ranktune.tuner.runner.choice_stages import BLEND, RESCORE, SAVE
 from ranktune.tuner.runner.engine import StudyRun
@@ -22,11 +23,9 @@ from ranktune.tuner.runner.final_stages import REPORTED, STAGES
 from ranktune.tuner.runner.stage import Instead, Stage, State, run_stages
 from ranktune.tuner.search.loop import TrialLoop
 from ranktune.tuner.search.progress import Silent
-from ranktune.tuner.selection.candidates import best_by_solver
-from ranktune.tuner.selection.finals import Choice
+from ranktune.tuner.selection.finals import Choice, best_by_solver
 from ranktune.tuner.selection.rescoring import RESCORED
 from ranktune.tuner.selection.results import Result, Row, load_result
-from ranktune.tuner.splits.proof import read_archive
 from ranktune.tuner.study.events import read_events
 from ranktune.tuner.workers.executor import Executor, InProcess, Processes
 from tests.support.engine_samples import graded, tuned

@@ -14,7 +14,7 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.registrations import REGISTERED
 from ranktune.solvers.core.space import Choice, Float, Int, Value, When
 from ranktune.tuner.samplers.foreign_spaces import distribution_of
-from ranktune.tuner.samplers.skopt_result import skopt_result
+from ranktune.tuner.samplers.skopt import skopt_result
 from ranktune.tuner.samplers.space import UnionSpace
 
 DIMENSIONS = {

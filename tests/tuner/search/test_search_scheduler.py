@@ -10,8 +10,8 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
+from ranktune.tuner.policy.next_trial import most_in_vain
 from ranktune.tuner.policy.policy import POLICY
-from ranktune.tuner.policy.turns import most_in_vain
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.search.searches import SearchOptions

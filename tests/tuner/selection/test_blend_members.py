@@ -1,29 +1,25 @@
 """What a delivered blend consists of: models of several columns, and the plain average of trees beside it."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ranktune
-from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.selection.results import BLEND, LINEAR_BLEND, TREE_BLEND, Result, Row
+from tests.support.engine_samples import graded
 from tests.support.policies import run_by
 
 FEW = {f"{name}.trees": 40 for name in ("GBDTRanker", "LambdaMART")}
 SOLVERS = ("BestFeature", "RidgeRanker", "RankSVM", "GBDTRanker", "LambdaMART")
 
 
-def of_one_column(count: int, seed: int) -> Queries:
-    """Grades follow the first of five columns: the model of that column alone is as good as any."""
-    generator = np.random.default_rng(seed)
-    X = generator.normal(size=(count * 12, 5))
-    utility = X[:, 0] + 0.5 * generator.normal(size=len(X))
-    y = np.searchsorted(np.quantile(utility, [0.6, 0.85]), utility)
-    return Queries.from_arrays(X, y, qid=np.repeat(np.arange(count), 12))
+of_one_column = partial(graded, noise=0.5, weights=(1.0, 0.0, 0.0, 0.0, 0.0))
+"""Grades follow the first of five columns: the model of that column alone is as good as any."""
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.policy.trials import finalists
-from ranktune.tuner.selection.candidates import Candidate, best_by_solver
+from ranktune.tuner.selection.finals import Candidate, best_by_solver
 from ranktune.tuner.selection.finished_trials import best_candidates, set_aside
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.declaration import Study

@@ -12,8 +12,7 @@ from scipy import sparse
 
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.explanation.contributions import linear_terms
-from ranktune.solvers.explanation.spread import contribution_spread
+from ranktune.solvers.explanation.contributions import contribution_spread, linear_terms
 from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel

@@ -5,9 +5,8 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.tuner.selection.candidates import Candidate
 from ranktune.tuner.selection.estimate import estimate
-from ranktune.tuner.selection.finals import Entry
+from ranktune.tuner.selection.finals import Candidate, Entry
 from ranktune.tuner.selection.leaderboard import leaderboard
 from ranktune.tuner.selection.results import ALIKE, BETTER, BLEND, CHOSEN, FIRST, WORSE, alternatives
 from ranktune.tuner.statistics.comparisons import holm

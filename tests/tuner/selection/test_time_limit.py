@@ -20,15 +20,13 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.registry import averages
-from ranktune.tuner.evaluation.evaluate import evaluate
+from ranktune.tuner.evaluation.evaluate import Run, evaluate
 from ranktune.tuner.evaluation.models import keep_model
 from ranktune.tuner.evaluation.plans import Final
-from ranktune.tuner.evaluation.run import Run
 from ranktune.tuner.policy.next_trial import IN_VAIN
 from ranktune.tuner.policy.reserve import Durations
 from ranktune.tuner.runner.preparation import prepare
-from ranktune.tuner.selection.candidates import Candidate, task_of
-from ranktune.tuner.selection.finals import entry_of
+from ranktune.tuner.selection.finals import Candidate, entry_of, task_of
 from ranktune.tuner.selection.finished_trials import best_default
 from ranktune.tuner.selection.leaderboard import default_model
 from ranktune.tuner.storage.attributes import PATH, SECONDS, UNFINISHED
@@ -129,8 +127,8 @@ def test_a_default_is_compared_with_what_learned_from_the_same_queries_and_costs
         Candidate(name, space, 0.5, np.full(20, 0.5), 1, number=place, seconds=1.0)
         for place, (name, space) in enumerate([(solver, {}), ("ListNet", {"l2": 0.5})])
     )
-    left = {each: evaluate(Final(on_everything=False), task_of(study, problem, each, 0)) for each in (default, other)}
-    whole = evaluate(Final(), task_of(study, problem, other, 0))
+    left = {each: evaluate(Final(on_everything=False), task_of(study, problem, each)) for each in (default, other)}
+    whole = evaluate(Final(), task_of(study, problem, other))
     over, chosen = Deadline(time.monotonic() - 1.0), entry_of(study, problem, other, left[other])
 
     def compared(made: Any, until: Deadline = over) -> Floats | None:
@@ -138,7 +136,7 @@ def test_a_default_is_compared_with_what_learned_from_the_same_queries_and_costs
         return None if found is None else found.test
 
     assert compared({other: whole}) is None  # a fit would be after the end
-    keep_model(task_of(study, problem, default, 0), left[default].model)
+    keep_model(task_of(study, problem, default), left[default].model)
     monkeypatch.setattr(Final, "_fitted", never)
     of_trial = entry_of(study, problem, default, left[default]).test["ndcg@10"]
     np.testing.assert_array_equal(compared({other: replace(left[other], on_everything=False)}), of_trial)

@@ -7,8 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranktune.tuner.splits.proof import DIGESTS, Damaged, prove, read_archive, reseal, seal
-from ranktune.tuner.splits.sealing import FOLDER, check_sealed, is_written, sealing, write_sealed
+from ranktune.solvers.core.errors import Damaged
+from ranktune.solvers.core.files.archives import read_archive
+from ranktune.tuner.splits.seals import (
+    DIGESTS,
+    FOLDER,
+    check_sealed,
+    is_written,
+    proven,
+    reseal,
+    seal,
+    sealing,
+    write_sealed,
+)
 
 
 def zeroed(path: Path) -> None:
@@ -47,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
     np.save(tmp_path / "features.npy", np.arange(12.0))
     np.save(tmp_path / "test" / "features.npy", np.arange(3.0))
     seal(tmp_path)
-    prove(tmp_path)
+    proven(tmp_path)
     return tmp_path
 
 
@@ -56,27 +67,27 @@ def folder(tmp_path: Path) -> Path:
 def test_any_damage_is_noticed(folder: Path, file: str, damage: Callable[[Path], None]) -> None:
     damage(folder / file)
     with pytest.raises(Damaged, match=r"\.npy|digests"):
-        prove(folder)
+        proven(folder)
 
 
 def test_files_beside_do_not_matter_and_one_may_be_written_anew(folder: Path) -> None:
     (folder / "other").write_text("x")
-    prove(folder)
+    proven(folder)
     np.save(folder / "features.npy", np.zeros(3))
     with pytest.raises(Damaged, match=r"features\.npy"):
-        prove(folder)
+        proven(folder)
     reseal(folder, "features.npy")
-    prove(folder)
+    proven(folder)
     (folder / "test" / "features.npy").unlink()
     with pytest.raises(Damaged, match=r"features\.npy"):
-        prove(folder)
+        proven(folder)
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"null", b"\xff", b"[" * 10_000])
 def test_a_folder_without_digests_is_not_proven(folder: Path, content: bytes) -> None:
     (folder / DIGESTS).write_bytes(content)
     with pytest.raises(Damaged, match=DIGESTS):
-        prove(folder)
+        proven(folder)
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])

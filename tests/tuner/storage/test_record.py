@@ -13,9 +13,9 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.trial import TrialState
 
 from ranktune.dashboards.records.file import RecordReader
+from ranktune.solvers.core.errors import Damaged
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.task import Outcome
-from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.storage.record import DamagedArrays, Record, number_of
 from tests.support.faults import Faults
 

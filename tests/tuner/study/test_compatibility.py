@@ -12,12 +12,11 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 import ranktune
-from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.errors import Damaged, StudyError
 from ranktune.solvers.core.space import Choice, Float, Int, When
 from ranktune.solvers.names import current_names, former_names
 from ranktune.tuner.samplers.space import UnionSpace
-from ranktune.tuner.splits.proof import Damaged
-from ranktune.tuner.splits.sealing import write_sealed
+from ranktune.tuner.splits.seals import write_sealed
 from ranktune.tuner.storage.attributes import DIGEST, check_trial, trial_digest
 from ranktune.tuner.storage.database import open_storage
 from ranktune.tuner.storage.space_migration import migrate_space

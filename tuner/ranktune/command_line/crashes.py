@@ -43,7 +43,7 @@ def handled(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
 
     @wraps(command)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
-        from ranktune.solvers.core.files import naming, refusal_of
+        from ranktune.solvers.core.files.atomic import naming, refusal_of
         from ranktune.tuner.workers.interrupts import Interrupts
 
         shield()
@@ -128,7 +128,8 @@ def _written(text: str) -> Path | None:
     """Write a crash file into the cache folder, else into the folder of temporary files; None if neither takes it."""
     import secrets
 
-    from ranktune.solvers.core.files import atomic_write, private_folder
+    from ranktune.solvers.core.files.atomic import atomic_write
+    from ranktune.solvers.core.files.private import private_folder
 
     name = f"crash-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}.txt"
     folders: tuple[Callable[[], Path], ...] = (

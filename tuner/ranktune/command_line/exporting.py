@@ -88,9 +88,8 @@ def export_file(wanted: ExportArguments) -> str:
     from ranktune.solvers.abilities import IN_WORDS
     from ranktune.solvers.core.errors import ParameterError, listed
     from ranktune.solvers.export import export
-    from ranktune.solvers.export.check import EVALUATORS, agreement, check_evaluator
+    from ranktune.solvers.export.check import EVALUATORS, agreement, check_evaluator, check_written
     from ranktune.solvers.export.source import OTHER_MODELS
-    from ranktune.solvers.export.syntax import check_written
     from ranktune.solvers.models.base import load_model
     from ranktune.solvers.models.blend import needs_of
 

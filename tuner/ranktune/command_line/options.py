@@ -201,7 +201,7 @@ def named_model(model: str) -> str:
     if os.path.exists(model) or not model or os.path.basename(model) != model:
         return model
     from ranktune.tuner.retuning.versions import model_file
-    from ranktune.tuner.splits.sealing import is_written
+    from ranktune.tuner.splits.seals import is_written
     from ranktune.tuner.study.home import home_folder
 
     home = home_folder()
@@ -233,7 +233,7 @@ def write_output(content: str | bytes | Iterator[str], path: Path | None) -> Non
                 raise ParameterError("the output holds characters that a terminal obeys or hides. Add -o FILE.")
             exact.write(text)
         return
-    from ranktune.solvers.core.files import atomic_write
+    from ranktune.solvers.core.files.atomic import atomic_write
 
     encoded = (part if isinstance(part, bytes) else part.encode() for part in parts)
     try:

@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from ranktune.reading import small_queries
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.compiled import compiling
-from ranktune.solvers.core.files import naming
+from ranktune.solvers.core.files.atomic import naming
 from ranktune.solvers.core.machine_code.folders import code_folder, level
 from ranktune.solvers.core.space import Choice, Parameter, Params, Value, defaults, is_active
 from ranktune.solvers.data.queries import Queries
@@ -27,7 +28,7 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import stumps
 from ranktune.solvers.registry import ALL, NAMES, loadable, make, solver_class, standard
-from ranktune.tuner.one_pass.configurations import RANKERS
+from ranktune.tuner.one_pass.result import RANKERS
 from ranktune.tuner.one_pass.tuning import OnePassTuning
 from ranktune.tuner.workers.workforce import Workforce
 
@@ -115,15 +116,6 @@ def _with(space: Sequence[Parameter], chosen: Choice, value: Value) -> Params:
             values[parameter.name] = value if parameter is chosen else parameter.default
     usual = {each.name: each.default for each in reversed(space)}  # of several declarations the first
     return {name: other for name, other in values.items() if other != usual[name]}
-
-
-def small_queries(n_queries: int = 30) -> Queries:
-    """Return queries with three grades and dense features, in single precision as the readers give them."""
-    generator = np.random.default_rng(0)
-    lengths = generator.integers(2, 20, n_queries)
-    X = generator.normal(size=(lengths.sum(), 8)).astype(np.float32)
-    grades = np.digitize(X[:, 0] + generator.normal(size=len(X)), [0.0, 1.0]).astype(np.float64)
-    return Queries.from_arrays(X, grades, group=lengths)
 
 
 def sparse_queries(queries: Queries) -> Queries:

@@ -20,7 +20,7 @@ from ranktune.solvers.data.readers.formats import reader_of
 from ranktune.tuner.retuning.earlier import FILE
 from ranktune.tuner.retuning.versions import decision_of, first_of, recorded, settle, versions
 from ranktune.tuner.samplers.first import first_configurations
-from ranktune.tuner.splits.sealing import is_written
+from ranktune.tuner.splits.seals import is_written
 from ranktune.tuner.storage.locations import Locations
 from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.deadline import Deadline

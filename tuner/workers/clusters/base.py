@@ -31,8 +31,7 @@ from ranktune.solvers.core.errors import RankTuneWarning, StudyError, WorkerLost
 from ranktune.solvers.core.libraries import this_version
 from ranktune.tuner.splits.archive import pack_problem
 from ranktune.tuner.workers.clusters.host import Versions, close_host, open_host, receive, stop, versions
-from ranktune.tuner.workers.custom import payload_of
-from ranktune.tuner.workers.limits import Limits
+from ranktune.tuner.workers.limits import Limits, payload_of
 from ranktune.tuner.workers.processes import Job, Processes
 
 T = TypeVar("T")

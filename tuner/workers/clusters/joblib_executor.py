@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from joblib import Parallel, delayed
 
 from ranktune.solvers.core.checks import check_count
-from ranktune.solvers.core.files import temporary_folder
+from ranktune.solvers.core.files.atomic import temporary_folder
 from ranktune.tuner.workers.clusters.base import ClusterJob, ClusterWorkers
 from ranktune.tuner.workers.clusters.host import close_host, open_host, run, stop, versions
 from ranktune.tuner.workers.limits import Limits, check_limits

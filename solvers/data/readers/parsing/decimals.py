@@ -19,7 +19,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 
 Bytes: TypeAlias = NDArray[np.uint8]
 """Text as its bytes, (n_bytes,)."""
@@ -68,7 +68,7 @@ def _powers_of_five() -> NDArray[np.uint64]:
 _FIVES = _powers_of_five()
 
 
-@compiled
+@inlined
 def _multiplied(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Return the high and the low word of the 128-bit product of two uint64."""
     a_high, a_low, b_high, b_low = a >> _HALF, a & _LOW_HALF, b >> _HALF, b & _LOW_HALF
@@ -114,7 +114,7 @@ def ends_token(byte: np.uint8) -> bool:
     return bool(byte == _SPACE or byte == _NEWLINE or byte == _TAB or byte == _RETURN or byte == _HASH)
 
 
-@compiled
+@inlined
 def _signed(number: np.unsignedinteger) -> int:
     return np.int64(number)  # type: ignore[return-value]  # int64 is compiled as int is
 
@@ -131,7 +131,7 @@ def digit_at(text: Bytes, p: int) -> int:
     return _signed(byte_at(text, p)) - _ZERO
 
 
-@compiled
+@inlined
 def _eight_bytes(text: Bytes, p: int) -> np.uint64:
     """Return eight bytes from offset p on, the first one lowest, whatever the machine's byte order: one load."""
     word = np.uint64(byte_at(text, p))
@@ -140,7 +140,7 @@ def _eight_bytes(text: Bytes, p: int) -> np.uint64:
     return word
 
 
-@compiled
+@inlined
 def leading_digits(text: Bytes, p: int) -> tuple[int, int]:
     """Return (n, w): of the eight bytes from offset p on the first n are digits, and w is their number times 10^(8-n).
 
@@ -211,7 +211,7 @@ def read_number(text: Bytes, at: int) -> tuple[int, float, int]:
     return CLEAN, -value if negative else value, p
 
 
-@compiled
+@inlined
 def _power(text: Bytes, at: int) -> tuple[int, int]:
     """Return (next offset, power) of the exponent after an e; a negative offset is that of a bad byte."""
     p = at
@@ -230,7 +230,7 @@ def _power(text: Bytes, at: int) -> tuple[int, int]:
     return p, -power if negative else power
 
 
-@compiled
+@inlined
 def _long_number(text: Bytes, at: int, q: int, digits: int, w: int) -> float:
     """Return the double nearest to w * 10^q, or DECLINED; where w has overflowed, read its leading digits again."""
     if digits > _DIGITS:
@@ -250,11 +250,11 @@ def _long_number(text: Bytes, at: int, q: int, digits: int, w: int) -> float:
         q += dropped
         if lost:  # between w and w + 1: certain where both round to the same double
             value = nearest_double(w, q)
-            return value if w + 1 < 10**_DIGITS and value == nearest_double(w + 1, q) else DECLINED
+            return value if w + 1 < 10**18 and value == nearest_double(w + 1, q) else DECLINED
     return 0.0 if w == 0 else nearest_double(w, q)
 
 
-@compiled
+@inlined
 def _missing_word(text: Bytes, at: int) -> int:
     """Return the length of the word for a missing value (NULL, NaN, inf ...) at `at`, or 0."""
     for row in range(_WORDS.shape[0]):

@@ -10,7 +10,7 @@ from typing import get_args
 import numpy as np
 
 from ranktune.solvers.core.arrays import Ints
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.data.columns.grammar import LARGE
 from ranktune.solvers.data.readers.parsing.decimals import (
     BAD,
@@ -42,7 +42,7 @@ _SMALLEST_SINGLE = 2.0**-126
 BELOW_SINGLE, MIDWAY = np.uint64(0x1FFFFFFF), np.uint64(0x10000000)  # the bits of a double that float32 lacks
 
 
-@compiled
+@inlined
 def after_blanks(text: Bytes, p: int) -> int:
     """Return the offset of the first byte from p on that is no blank."""
     while byte_at(text, p) == _SPACE or byte_at(text, p) == _TAB or byte_at(text, p) == _RETURN:
@@ -50,13 +50,13 @@ def after_blanks(text: Bytes, p: int) -> int:
     return p
 
 
-@compiled
+@inlined
 def is_query(text: Bytes, p: int) -> bool:
     """Return whether a query id starts at p."""
     return bool(text[p] == 113 and text[p + 1] == 105 and text[p + 2] == 100 and text[p + 3] == _COLON)  # "qid:"
 
 
-@compiled
+@inlined
 def mark_hard(hard: Ints, state: Ints, value: int, first: int, end: int) -> None:
     """Leave the number text[first:end] to exact arithmetic; value is its index, or -1 - row of a grade."""
     k = state[HARD]
@@ -64,7 +64,7 @@ def mark_hard(hard: Ints, state: Ints, value: int, first: int, end: int) -> None
     state[HARD] += 1
 
 
-@compiled
+@inlined
 def _column(text: Bytes, p: int, base: int, max_features: int) -> tuple[int, int, int]:
     """Read INDEX: at p; return (fault, column, offset after the colon or of the fault)."""
     first = p

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.readers.parsing.decimals import BAD, SLOW, WORD, Bytes, digit_at, ends_token, read_number
 from ranktune.solvers.data.readers.parsing.entries import after_blanks, is_query, mark_hard, read_entries
@@ -65,7 +65,7 @@ _NEWLINE, _RETURN, _SPACE, _TAB, _HASH, _COLON, _MINUS, _EQUALS, _ZERO = 10, 13,
 _DOCID = np.frombuffer(b"docid", dtype=np.uint8)
 
 
-@compiled
+@inlined
 def _whole(text: Bytes, first: int, end: int) -> tuple[bool, int]:
     """Return (whether text[first:end] is a whole number in canonical spelling, the number)."""
     p = first
@@ -85,7 +85,7 @@ def _whole(text: Bytes, first: int, end: int) -> tuple[bool, int]:
     return True, -value if negative else value
 
 
-@compiled
+@inlined
 def _comment(text: Bytes, at: int, place: Ints) -> tuple[int, int]:
     """Write the offsets of the document id or of the comment to place, (2,); return (fault, offset of the newline)."""
     p = at
@@ -116,7 +116,7 @@ def _comment(text: Bytes, at: int, place: Ints) -> tuple[int, int]:
     return Fault.NONE.value, newline
 
 
-@compiled
+@inlined
 def _grade(text: Bytes, p: int, state: Ints, grades: Floats, hard: Ints) -> tuple[int, int]:
     """Read the grade at p; return (fault, next offset)."""
     kind, grade, after = read_number(text, p)
@@ -133,7 +133,7 @@ def _grade(text: Bytes, p: int, state: Ints, grades: Floats, hard: Ints) -> tupl
     return Fault.NONE.value, after
 
 
-@compiled
+@inlined
 def _query(text: Bytes, p: int, state: Ints, runs: Ints) -> tuple[int, int]:
     """Read qid:ID at p, if present, and record the start of a new run of rows; return (fault, next offset)."""
     present = is_query(text, p)

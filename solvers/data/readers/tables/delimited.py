@@ -1,28 +1,33 @@
-"""The form of csv and tsv files: what separates their cells, and whether their rows are whole.
-
-Libraries fill up what a row lacks, as in a file that is cut off.
-"""
+"""csv and tsv files as open tables: what separates their cells, the types of their columns, whether rows are whole."""
 
 from __future__ import annotations
 
-import csv
+import csv as python_csv
+import io
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
 
-from ranktune.solvers.core.arrays import Ints, Mask
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.amounts import MISSING
-from ranktune.solvers.data.columns.grammar import number_of
-from ranktune.solvers.data.readers.formats import ending, first_lines
-from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks, lines_of
+from ranktune.solvers.data.columns.arrow import is_dated, is_number
+from ranktune.solvers.data.readers.formats import COMPRESSED, count_cells, ending, first_line, first_lines
+from ranktune.solvers.data.readers.parsing.streams import LONGEST_LINE, Position, line_blocks, lines_of
+from ranktune.solvers.data.readers.tables.batches import OpenTable, WiderType, check_titles
 
 _SEPARATORS = ",;\t|"
 _DECIMAL_COMMA = re.compile(r'"?[+-]?(0,\d+|\d+,(\d\d?|\d{4,}))"?')
 _DECIMAL_POINT = re.compile(r'"?[+-]?\d+\.\d+"?')
-_NEWLINE, _RETURN, _QUOTE = 10, 13, 34
+_NEWLINE = 10
+BLOCK = 1 << 20
+"""Bytes that are read at a time; the first ones give the types of columns."""
 
 
 class Dialect(NamedTuple):
@@ -46,66 +51,173 @@ def dialect_of(path: Path) -> Dialect:
     return Dialect(separator, commas and not points)
 
 
-def is_row_of_numbers(line: str) -> bool:
-    """Return whether a line can be the first one of a csv or tsv file without titles."""
-    return any(count_cells(line, separator) for separator in ",\t")
+def open_csv(path: Path) -> OpenTable:
+    """Return a csv or tsv file as a table. Raises DataError where its first line has no titles."""
+    first, dialect = first_line(path), dialect_of(path)
+    if not first or count_cells(first, dialect.separator):
+        what = "holds numbers" if first else "is not there"
+        raise DataError(f"{path}: its first line {what}. Give the columns titles there.")
+    return OpenTable(str(path), CsvFile(path, dialect))
 
 
-def count_cells(line: str, separator: str) -> int:
-    """Return how many cells a line has if it has several and all are numbers, else 0."""
-    cells = [cell.strip() for cell in line.split(separator)]
-    present = [cell for cell in cells if cell not in MISSING]
-    return len(cells) if len(cells) > 1 and present and None not in map(number_of, present) else 0
+class CsvFile:
+    """A csv or tsv file.
+
+    texts are the columns, of those of some names, that are text even where all values look like numbers; titles the
+    names of the columns of a file that has none. A column has the type of its values in the first block of the file, or
+    in all of it where it has none there. Where a later value does not fit, the type becomes wider and the file is to be
+    read anew.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        dialect: Dialect,
+        *,
+        texts: Callable[[Sequence[str]], Sequence[str]] = lambda names: (),
+        titles: Sequence[str] = (),
+    ) -> None:
+        self.path, self._dialect, self._titles, self._block = path, dialect, list(titles), BLOCK
+        self._rows: int | None = None
+        self._types = dict[str, pa.DataType]()
+        try:
+            self._types = self._inferred(texts)
+        except WiderType:
+            self._types = self._inferred(texts)
+
+    def _inferred(self, texts: Callable[[Sequence[str]], Sequence[str]]) -> dict[str, pa.DataType]:
+        """Return the type of each column by its values in the first block."""
+        with self._faults():
+            names = self._titles or titles_of(self.path, self._dialect)
+            types = dict.fromkeys(names, pa.string())
+            given = set(texts(names))
+            with self._opened([name for name in names if name not in given], {}) as begin:
+                types |= {field.name: field.type for field in begin.schema}
+            unknown = [name for name in names if pa.types.is_null(types[name])]
+            if unknown:
+                types |= {field.name: field.type for field in self._read(unknown).schema}
+            if whole := [name for name in names if pa.types.is_integer(types[name])]:
+                with self._opened(whole, dict.fromkeys(whole, pa.string())) as begin:
+                    first = next(iter(begin))
+                codes = [
+                    name for name in whole if pc.any(pc.match_substring(first[name], "x", ignore_case=True)).as_py()
+                ]
+                types |= dict.fromkeys(codes, pa.string())  # 0x1F is a code to people, and a number to Arrow
+        return {name: kind if is_number(kind) or is_dated(kind) else pa.string() for name, kind in types.items()}
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The names and types of the columns, as far as they are known."""
+        return pa.schema(list(self._types.items()))
+
+    @property
+    def n_rows(self) -> int:
+        """The number of lines, which is that of rows but for titles, line ends in cells and empty lines."""
+        return sum(int(np.count_nonzero(block == _NEWLINE)) for block in line_blocks(Position(self.path)))
+
+    def batches(self, names: Sequence[str], rows: int, text: bool) -> Iterator[pa.RecordBatch]:
+        """Yield columns in batches of the rows of a block. Raises WiderType where a value does not fit its column."""
+        types, done = dict.fromkeys(names, pa.string()) if text else self._types, 0
+        with self._faults(), self._opened(names, types) as reader:
+            for batch in reader:
+                if self._rows is None and _has_empty_row(batch):
+                    self._rows = check_rows(self.path, self._dialect.separator) - (not self._titles)
+                kept = batch.num_rows if self._rows is None else min(max(self._rows - done, 0), batch.num_rows)
+                done += batch.num_rows
+                if kept:
+                    yield batch.slice(0, kept)
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        """Raise WiderType where a value does not fit its column, and DataError for a row that is not whole."""
+        try:
+            yield
+        except pa.ArrowInvalid as error:
+            fault = re.match(r"In CSV column #(\d+):.*conversion error to (?!string)", str(error), re.DOTALL)
+            name = list(self._types)[int(fault[1])] if fault is not None and self._types else ""
+            if self._types.get(name, pa.string()) != pa.string():
+                self._types[name] = pa.float64() if pa.types.is_integer(self._types[name]) else pa.string()
+                raise WiderType from None
+            if "straddles two block boundaries" in str(error) and self._block < LONGEST_LINE:
+                self._block = LONGEST_LINE
+                raise WiderType from None
+            check_rows(self.path, self._dialect.separator)
+            raise
+
+    def _options(self, names: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, object]:
+        read = {"block_size": self._block, "use_threads": False, "column_names": self._titles or None}
+        form = {"delimiter": self._dialect.separator, "newlines_in_values": True, "ignore_empty_lines": False}
+        convert = {
+            "null_values": MISSING, "strings_can_be_null": True, "true_values": ["true"], "false_values": ["false"],
+            "decimal_point": "," if self._dialect.decimal_comma else ".",
+            "include_columns": list(names), "column_types": {name: types[name] for name in names if name in types},
+        }  # fmt: skip
+        return {
+            "read_options": csv.ReadOptions(**read),
+            "parse_options": csv.ParseOptions(**form),
+            "convert_options": csv.ConvertOptions(**convert),
+        }
+
+    def _opened(self, names: Sequence[str], types: Mapping[str, pa.DataType]) -> csv.CSVStreamingReader:
+        return csv.open_csv(_source(self.path), **self._options(names, types))
+
+    def _read(self, names: Sequence[str]) -> pa.Table:
+        return csv.read_csv(_source(self.path), **self._options(names, {}))
 
 
-def check_cells(path: Path, separator: str) -> int | None:
-    """Return the number of rows, titles included, where the file ends with empty lines, else None.
+class _Unpacked(io.RawIOBase):
+    """The unpacked bytes of a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._blocks, self._rest = line_blocks(Position(path)), memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: memoryview) -> int:  # type: ignore[override] # Buffer is of later Pythons
+        """Copy the next bytes; return their number, 0 at the end."""
+        if not self._rest:
+            self._rest = memoryview(bytes(next(self._blocks, b"")))
+        view = memoryview(into).cast("B")
+        count = min(len(view), len(self._rest))
+        view[:count], self._rest = self._rest[:count], self._rest[count:]
+        return count
+
+
+def _source(path: Path) -> object:
+    return pa.PythonFile(_Unpacked(path), mode="r") if path.suffix in COMPRESSED else str(path)
+
+
+def titles_of(path: Path, dialect: Dialect) -> list[str]:
+    """Return the titles of the columns, which differ."""
+    begin = next(line_blocks(Position(path))).tobytes()
+    if begin[:1] in (b"\n", b"\r"):
+        raise _empty(path, 1)
+    text = io.StringIO(begin.decode("utf-8-sig", errors="replace"), newline="")
+    try:
+        titles = next(python_csv.reader(text, delimiter=dialect.separator))
+    except python_csv.Error as error:
+        raise DataError(f"{path}:1: {error}.") from None
+    if "\ufffd" in "".join(titles):
+        raise DataError(f"{path}: its titles are not UTF-8. Save it as UTF-8.")
+    check_titles(str(path), titles)
+    return titles
+
+
+def _has_empty_row(batch: pa.RecordBatch) -> bool:
+    """Return whether no column has a value in some row, which may be an empty line."""
+    if not batch.num_columns or not all(column.null_count for column in batch.columns):
+        return False
+    return bool(np.logical_and.reduce([column.is_null().to_numpy(zero_copy_only=False) for column in batch]).any())
+
+
+def check_rows(path: Path, separator: str) -> int:
+    """Return the number of rows, titles included, without the empty lines at the end.
 
     Raises DataError for a row that has another number of cells than the first one, and for an empty line before a row.
     """
-    position, expected, sign = Position(path), 0, ord(separator)
-    rows, empty = 0, 0  # the line of the first empty one, 0 without
-    for text in line_blocks(position):
-        if (text == _QUOTE).any():
-            return _check_quoted(path, separator)
-        ends = np.flatnonzero(text == _NEWLINE)
-        returns = np.flatnonzero(text == _RETURN)
-        lone = returns[text[np.minimum(returns + 1, len(text) - 1)] != _NEWLINE]
-        if len(lone):
-            line = position.lines + int(np.searchsorted(ends, lone[0])) + 1
-            raise DataError(f"{path}:{line}: has a carriage return within a row. Remove it.")
-        lengths = np.diff(ends, prepend=-1) - 1
-        cells = np.diff(_counts(text == sign, ends), prepend=0) + 1
-        cells[(lengths == 0) | ((lengths == 1) & (text[ends - 1] == _RETURN))] = 0
-        present, absent = np.flatnonzero(cells), np.flatnonzero(cells == 0)
-        if len(absent) and not empty:
-            empty = position.lines + int(absent[0]) + 1
-        if len(present):
-            if empty and empty <= position.lines + int(present[-1]):
-                raise _empty(path, empty)
-            expected = expected or int(cells[present[0]])
-            wrong = present[cells[present] != expected]
-            if len(wrong):
-                raise _wrong(path, position.lines + int(wrong[0]) + 1, int(cells[wrong[0]]), expected)
-        rows += len(present)
-        position.lines += len(ends)
-    return rows if empty else None
-
-
-def _counts(mask: Mask, ends: Ints) -> Ints:
-    """Return how many values of a mask are true before each of some places: counted 64 at a time."""
-    words = np.zeros(len(mask) // 64 + 1, dtype="<u8")
-    packed = np.packbits(mask, bitorder="little")
-    words.view(np.uint8)[: len(packed)] = packed
-    before = np.concatenate([[0], np.cumsum(np.bitwise_count(words), dtype=np.int64)])
-    lower = (np.uint64(1) << (ends % 64).astype(np.uint64)) - np.uint64(1)
-    counts: Ints = before[ends // 64] + np.bitwise_count(words[ends // 64] & lower)
-    return counts
-
-
-def _check_quoted(path: Path, separator: str) -> int | None:
     position, expected, rows, empty = Position(path), 0, 0, 0
-    reader = csv.reader((f"{line}\n" for line in lines_of(position)), delimiter=separator)
+    reader = python_csv.reader((f"{line}\n" for line in lines_of(position)), delimiter=separator)
     try:
         for row in reader:
             if not row:
@@ -116,9 +228,9 @@ def _check_quoted(path: Path, separator: str) -> int | None:
             rows, expected = rows + 1, expected or len(row)
             if len(row) != expected:
                 raise _wrong(path, position.lines, len(row), expected)
-    except csv.Error as error:
+    except python_csv.Error as error:
         raise DataError(f"{path}:{position.lines}: {error}.") from None
-    return rows if empty else None
+    return rows
 
 
 def _empty(path: Path, line: int) -> DataError:

@@ -27,6 +27,7 @@ from ranktune.solvers.data.readers.formats import ending
 from ranktune.solvers.data.readers.frames import Table
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks, lines_of
 from ranktune.solvers.data.readers.tables.files import frame_of
+from ranktune.solvers.data.readers.tables.json_lines import json_at
 
 Value: TypeAlias = str | float | bool | None
 Fields: TypeAlias = Mapping[str, object]
@@ -68,16 +69,11 @@ class _Rows:
 
     def add_text(self, text: str | bytes, line: int) -> None:
         """Add the documents in a JSON text."""
-        try:
-            self.add(json_of(text), line, _Around())
-        except RecursionError:
-            raise DataError(f"{self.path}:{line}: is nested too deeply to be documents.") from None
-        except RepeatedName as error:
-            raise DataError(f"{self.path}:{line}: {error}.") from None
-        except DataError:
-            raise
-        except ValueError as error:  # also of a number of thousands of digits
-            raise DataError(f"{self.path}:{line}: is not JSON ({error}). Each line must be one value.") from None
+        with json_at(self.path, line):
+            value = json_of(text)
+            if "\\ud" in str(text).lower():
+                json.dumps(value, ensure_ascii=False).encode()  # half of a character cannot be written
+            self.add(value, line, _Around())
 
     def add(self, value: object, line: int, around: _Around) -> None:
         """Add the documents in a value that is in others."""

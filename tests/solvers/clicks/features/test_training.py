@@ -26,8 +26,12 @@ LOG = leaky_log(0, Users(), sessions=2000)
 HALVING = Examination.given({1: 1.0, 2: 0.5, 4: 0.25, 8: 0.125, 10: 0.1})
 
 
+def whole(training: Training) -> polars.DataFrame:
+    return polars.concat(polars.DataFrame(table) for table in training.tables())
+
+
 def queries_of(training: Training) -> Queries:
-    return from_frame(polars.concat(training.frames()), document_weight="document_weight", position="position")
+    return from_frame(whole(training), document_weight="document_weight", position="position")
 
 
 def test_rows_are_impressions_with_weights_by_inverse_propensity(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +39,7 @@ def test_rows_are_impressions_with_weights_by_inverse_propensity(monkeypatch: py
     training = Training([LOG], HALVING)
     (known,) = History([LOG])
     kept = np.isin(known.rows["position"], [1, 2, 4, 8, 10])
-    rows, frame = known.rows[kept], polars.concat(training.frames())
+    rows, frame = known.rows[kept], whole(training)
     propensity = dict(zip(HALVING.position.tolist(), HALVING.value.tolist(), strict=True))
     weight = [
         min(1 / propensity[p], 5.0) if c else 1.0 for p, c in zip(rows["position"].tolist(), rows["click"], strict=True)
@@ -130,7 +134,7 @@ def test_text_is_a_category_or_is_left_out_by_the_reason(tmp_path: Path) -> None
     assert {leak.name: leak.kind for leak in training.leaks} == {
         "place": "position", "state": "outcome", "mostly": "outcome", "rate": "future", "token": "text",
     }  # fmt: skip
-    frame = polars.concat(training.frames())
+    frame = whole(training)
     (known,) = History([log])
     kept = np.isin(known.rows["position"], [1, 2, 4, 8, 10])
     assert frame["colour"].to_list() == texts["colour"][0][known.rows["further"][kept, 0].astype(int)].tolist()

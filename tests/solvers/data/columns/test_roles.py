@@ -71,7 +71,7 @@ def test_a_column_that_is_called_by_name_is_not_dropped() -> None:
     [
         (Wanted(qid="session"), "no column 'session' for the query ids"),
         (Wanted(document="url"), "no column 'url'"),
-        (Wanted(weight="wt"), "no column 'wt'"),
+        (Wanted(**dict[str, Any](weight="wt")), "no column 'wt'"),
         (Wanted(features="bn25_title"), "Did you mean 'bm25_title'"),
         (Wanted(features="x*"), "features='x\\*' matches no column"),
         (Wanted(drop="x*"), "drop='x\\*' matches no column"),

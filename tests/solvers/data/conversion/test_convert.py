@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import ranktune
@@ -88,20 +87,6 @@ def test_sizes_of_queries_beside_the_text(tmp_path: Path) -> None:
     source.write_text("".join(f"{k % 3} 1:{k / 8}\n" for k in range(100)))
     (tmp_path / "rank.train.query").write_text("60\n40\n")
     assert_same(ranktune.convert(source, tmp_path / "made"), ranktune.read(source))
-
-
-def test_a_table_with_categories_weights_and_dates(tmp_path: Path) -> None:
-    frame = pd.DataFrame({
-        "qid": [f"s{k // 4}" for k in range(40)], "grade": [k % 3 for k in range(40)], "docid": range(40),
-        "bm25": np.arange(40) / 8, "colour": ["red", "blue"] * 20, "w": [2.5] * 40, "dw": np.arange(40) + 1.0,
-        "place": range(40),
-    })  # fmt: skip
-    frame.to_csv(tmp_path / "data.csv", index=False)
-    options: dict[str, Any] = {"weight": "w", "document_weight": "dw", "position": "place"}
-    expected = ranktune.read(tmp_path / "data.csv", **options)
-    made = ranktune.convert(tmp_path / "data.csv", tmp_path / "made", **options)
-    assert_same(made, expected)
-    assert made.encoding is not None
 
 
 def test_predictions_are_in_the_order_of_the_file(tmp_path: Path) -> None:

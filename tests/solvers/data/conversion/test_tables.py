@@ -11,7 +11,7 @@ import pytest
 import ranktune
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.conversion import tables
-from ranktune.solvers.data.readers.tables import files
+from ranktune.solvers.data.readers.tables import delimited
 from tests.support.query_samples import assert_same
 
 
@@ -116,7 +116,8 @@ def test_a_text_file_that_memory_does_not_hold(tmp_path: Path, as_a_whole: list[
 def test_options_of_columns(tmp_path: Path, as_a_whole: list[object]) -> None:
     path = written(shuffled(weighted(frame())), "parquet", tmp_path)
     options: dict[str, Any] = {
-        "weight": "w", "document_weight": "dw", "group_by_time": "day", "drop": "is_*", "features": "bm25,cl*,day",
+        "weight": "w", "document_weight": "dw", "group_by_time": "day", "position": "clicks", "drop": "is_*",
+        "features": "bm2*,day",
     }  # fmt: skip
     assert_same(ranktune.convert(path, tmp_path / "made", **options), ranktune.read(path, **options))
     assert as_a_whole == []
@@ -148,7 +149,7 @@ def test_an_invalid_value_is_detected_in_any_batch(ending: str, tmp_path: Path) 
 
 
 def test_a_fraction_after_the_first_rows(tmp_path: Path, as_a_whole: list[object], monkeypatch: Any) -> None:
-    monkeypatch.setattr(files, "FIRST_ROWS", 7)
+    monkeypatch.setattr(delimited, "BLOCK", 200)
     table = frame().with_columns(clicks=pl.when(pl.col("docid") < "090").then("clicks").otherwise(pl.lit(0.5)))
     whole = table.with_columns(pl.col("clicks").round().alias("clicks"))
     path = written(whole, "csv", tmp_path)

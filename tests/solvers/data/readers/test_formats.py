@@ -23,7 +23,7 @@ from ranktune.solvers.data.readers.formats import (
 )
 from ranktune.solvers.data.sources import catalogue
 
-FUNCTIONS = ("folder", "line", "queries", "table", "splits", "write", "scan")
+FUNCTIONS = ("folder", "line", "queries", "table", "splits", "write")
 
 
 def read_boxes(path: Path, *, scale: float = 1.0) -> Queries:
@@ -56,7 +56,7 @@ def test_every_reader_is_whole(name: str) -> None:
     reader = READERS[name]
     assert all(callable(named(getattr(reader, field))) for field in FUNCTIONS if getattr(reader, field))
     assert sum(bool(how) for how in (reader.queries, reader.table, reader.splits)) == 1
-    assert not (reader.scan and not reader.table) and not (reader.write and not reader.queries)
+    assert not (reader.is_table_file and not reader.table) and not (reader.write and not reader.queries)
     assert set(reader.option_names) <= {*READERS["text"].option_names, *READERS["frame"].option_names}
     assert bool(reader.help) == bool(reader.label)
 

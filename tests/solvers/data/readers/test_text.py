@@ -191,12 +191,6 @@ def test_query_ids_are_numbers_only_if_all_are(tmp_path: Path) -> None:
     assert read_text(write(tmp_path, f"0 qid:{long} 1:1\n0 qid:2 1:1".encode())).query_ids.tolist() == [long, "2"]
 
 
-def test_the_number_of_features_can_be_fixed(tmp_path: Path) -> None:
-    file = write(tmp_path, GOOD)
-    padded = read_text(file, n_features=5)
-    assert padded.features.tolist() == [[0.5, 0, -2, 0, 0], [0, 100, 0, 0, 0], [1, 2, 3, 0, 0]]
-
-
 def test_layout_follows_what_is_written(tmp_path: Path) -> None:
     wide = write(tmp_path, b"".join(b"1 qid:1 %d:1 %d:0\n" % (k, k + 1) for k in range(1, 40)))
     sparse, dense = read_text(wide), read_text(wide, layout="dense")

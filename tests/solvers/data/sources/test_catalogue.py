@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 
@@ -26,31 +25,21 @@ def sources(folder: Path) -> dict[str, Any]:
     (folder / "data.txt").write_text(TEXT)
     np.savez(folder / "data.npz", X=X, y=Y, qid=QID)
     columns: dict[str, Any] = {"grade": Y, "qid": QID} | {f"f{k}": X[:, k] for k in range(3)}
-    pl.DataFrame(columns).write_parquet(folder / "data.parquet")
     pl.DataFrame(columns).write_csv(folder / "data.csv")
     return {
         "text": folder / "data.txt",
-        "name": str(folder / "data.txt"),
         "npz": folder / "data.npz",
-        "parquet": folder / "data.parquet",
         "csv": folder / "data.csv",
-        "pandas": pd.DataFrame(columns),
         "polars": pl.DataFrame(columns),
         "tuple": (X, Y, QID),
         "queries": Queries.from_arrays(X, Y, qid=QID),
     }
 
 
-@pytest.mark.parametrize(
-    "kind", ["text", "name", "npz", "parquet", "csv", "pandas", "polars", "tuple", "queries"]
-)  # fmt: skip
-def test_every_form_gives_the_same_queries(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["text", "npz", "csv", "polars", "tuple", "queries"])
+def test_columns_may_be_more_or_fewer_where_they_are_numbered(tmp_path: Path, kind: str) -> None:
     source = sources(tmp_path)[kind]
-    queries = read(source)
-    assert queries.features.tolist() == X.tolist()
-    assert queries.grades.tolist() == Y and queries.starts.tolist() == [0, 2, 3]
-    assert queries.query_ids.tolist() == [10, 12]
-    if queries.feature_names is None:
+    if read(source).feature_names is None:
         assert read(source, n_features=4).features.tolist() == np.pad(X, ((0, 0), (0, 1))).tolist()
         with pytest.raises(DataError, match="does not have: 3"):
             read(source, n_features=2)
@@ -60,7 +49,6 @@ def test_every_form_gives_the_same_queries(tmp_path: Path, kind: str) -> None:
     (split,) = load(source, vali=source, test=source)
     assert split.vali is not None and split.test is not None
     assert split.train.fingerprint == split.vali.fingerprint == split.test.fingerprint
-    assert load(source)[0].vali is None
 
 
 def test_test_data_has_the_features_of_training(tmp_path: Path) -> None:
@@ -75,16 +63,6 @@ def test_test_data_has_the_features_of_training(tmp_path: Path) -> None:
     assert split.test is not None and split.test.n_features == 3
     with pytest.raises(DataError, match=r"test: .*does not have: 4"):
         load(given["text"], test=(np.ones((3, 4)), Y, QID))
-
-
-def test_columns_of_frames_are_matched_by_name(tmp_path: Path) -> None:
-    frame = sources(tmp_path)["polars"]
-    split = load(frame, test=frame.select("f2", "qid", "f0", "grade", "f1"))[0]
-    assert split.test is not None and split.test.features.tolist() == X.tolist()
-    with pytest.raises(DataError, match="does not have: extra"):
-        load(frame, test=frame.with_columns(extra=1.0))
-    with pytest.raises(DataError, match="lacks the features f1"):
-        load(frame, test=frame.drop("f1"))
 
 
 def test_a_model_reads_columns_by_the_names_it_knows(tmp_path: Path) -> None:
@@ -158,7 +136,7 @@ def test_what_is_not_there_is_said_with_what_can_be_given(tmp_path: Path) -> Non
 
 
 def test_a_damaged_table_is_an_error(tmp_path: Path) -> None:
-    assert_refused(tmp_path / "bad.parquet", b"PAR1 no", r"bad\.parquet: .*cannot read it")
+    assert_refused(tmp_path / "bad.parquet", b"PAR1 no", r"bad\.parquet: .*cannot be read")
     assert_refused(tmp_path / "bad.csv", "a,b\n1,2\n", r"(?s)bad.csv: .*no column for the query ids")
 
 
@@ -195,5 +173,4 @@ def test_a_compressed_table_is_read_as_a_table(tmp_path: Path, pack: Callable[[b
     assert read(packed).fingerprint == read(tmp_path / "data.csv").fingerprint
     assert load(packed)[0].name == "data"
     assert_refused(packed, packed.read_bytes()[:-12], "damaged or cut off")
-    compressed = tmp_path / f"data.parquet{ending}"
-    assert_refused(compressed, pack((tmp_path / "data.parquet").read_bytes()), r"compressed inside.*Unpack it")
+    assert_refused(tmp_path / f"data.parquet{ending}", pack(b"PAR1"), r"compressed inside.*Unpack it")

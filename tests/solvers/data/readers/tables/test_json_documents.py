@@ -155,3 +155,10 @@ def test_any_json_is_read_or_refused(tmp_path: Path, values: list[Any]) -> None:
         assert str(path) in str(error)
     else:
         assert queries.n_documents > 0
+
+
+def test_half_of_a_character_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"qid": 1, "grade": 1, "a": "x\\ud800"}\n')
+    with pytest.raises(DataError, match=r"a\.jsonl:1: is not JSON .*surrogates"):
+        read_documents(path, whole=False)

@@ -1,0 +1,299 @@
+"""Kinds of figures, each drawn from the columns of a frame: bars, dots with intervals, lines, points, heat maps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ranktune.dashboards.figures import plotly as figures
+from ranktune.dashboards.figures.panels import Axis, Figure, Frame, Trace
+
+HATCHES = ("", "/", "x", ".", "-", "\\", "|", "+")
+"""Of bars in one place, so that colour is not the only difference."""
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+ROOM_FOR_TEXT = 12
+"""Rows of a heat map above which a cell has room for a mark only."""
+NOTE = (
+    "Open markers are trials that were stopped early because they were significantly worse: their values are estimates."
+)
+STOPPED = "stopped early"
+"""The entry of a legend for open markers."""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A bar for each row, by one column or by several: stacked or beside each other, by mode.
+
+    label is the column of the labels, or those of both ends of what a bar is about. Only the first `most` rows are
+    drawn. ends are the columns of an interval; hover is what a bar is called.
+    """
+
+    label: str | tuple[str, str]
+    lengths: Sequence[str]
+    unit: str
+    what: str
+    ends: tuple[str, str] | None = None
+    most: int | None = None
+    mode: str = "stack"
+    upright: bool = False
+    colours: Sequence[str] = figures.COLOURS
+    hover: str = ""
+
+    def __call__(self, frame: Frame) -> Figure:
+        """Return the figure."""
+        frame = frame.kept(frame.rows[: self.most])
+        places = _places(frame, self.label)
+        traces = []
+        for k, name in enumerate(self.lengths):
+            lengths = frame[name]
+            marker = figures.hatched(self.colours[k % len(self.colours)], HATCHES[k % len(HATCHES)])
+            if len(self.lengths) == 1:
+                marker = {"color": [self.colours[0] if (value or 0) >= 0 else figures.ACCENT for value in lengths]}
+            elif not any(lengths):
+                continue
+            trace = figures.bars(name, places, lengths, horizontal=not self.upright, marker=marker)
+            if self.ends is not None:
+                trace["error_x"] = figures.error_bars(lengths, *(frame[end] for end in self.ends), width=2)
+            if self.hover:
+                trace |= {"text": list(map(figures.plain, frame[self.hover])), "textposition": "none"}
+                trace["hovertemplate"] = "%{text}<br>%{y}<extra></extra>"
+            traces.append(trace)
+        unit, dense = figures.axis(self.unit), len(places) > ROOM_FOR_TEXT
+        across = figures.axis(self.what, categories=places if any(isinstance(at, str) for at in places) else None)
+        if self.upright:
+            return figures.figure(traces, across, unit, barmode=self.mode, bargap=0 if len(places) > 100 else 0.1)
+        down = across | {"autorange": "reversed"} | ({"tickfont": {"size": 11}} if dense else {})
+        height = max(230, 120 + (18 if dense else 32) * len(places))
+        return figures.figure(traces, unit, down, height=height, barmode=self.mode)
+
+
+@dataclass(frozen=True)
+class Dots:
+    """A value with its interval for each row, of one series or of several beside each other.
+
+    series maps names to the columns of value, low and high. What marks a row "worse" in the column verdict is hollow.
+    by is a column whose values differ in colour. With reference, a dotted line goes through the first row.
+    """
+
+    label: str | tuple[str, str]
+    series: Mapping[str, tuple[str, str, str]]
+    unit: str
+    what: str
+    verdict: str = ""
+    by: str = ""
+    reference: bool = False
+
+    def __call__(self, frame: Frame) -> Figure:
+        """Return the figure."""
+        known = [(name, columns) for name, columns in self.series.items() if columns[0] in frame.columns]
+        of_rows = zip(frame.rows, *(frame[columns[0]] for _, columns in known), strict=True)
+        frame = frame.kept(row for row, *of_row in of_rows if any(value is not None for value in of_row))
+        names, traces, lines = _places(frame, self.label), list[Trace](), list[Trace]()
+        worse = [self.verdict and mark == "worse" for mark in frame[self.verdict or frame.columns[0]]]
+        styles = list(dict.fromkeys(frame[self.by])) if self.by else []
+        for k, (name, columns) in enumerate(known):
+            values, low, high = (frame[c] if c in frame.columns else [None] * len(names) for c in columns)
+            rows = [j for j, value in enumerate(values) if value is not None]
+            each = [styles.index(frame[self.by][j]) % 12 if styles else k - len(known) + 1 for j in rows]
+            colours = [figures.GREY if at < 0 else figures.COLOURS[at] for at in each]
+            symbols = [
+                f"{figures.SYMBOLS[abs(2 * at) % 12]}{'-open' * bool(worse[j])}"
+                for j, at in zip(rows, each, strict=True)
+            ]
+            offset = 0.26 * (k - (len(known) - 1) / 2)
+            trace = figures.scatter(
+                name, [values[j] for j in rows], [j + offset for j in rows],
+                marker={"color": colours, "size": 10, "symbol": symbols}, text=[names[j] for j in rows],
+                hovertemplate="%{text}<br>%{x}<extra></extra>",
+            )  # fmt: skip
+            if any(end is not None for end in low):
+                middle, *ends = (np.array([part[j] for j in rows], dtype=np.float64) for part in (values, low, high))
+                bar = figures.error_bars(middle, *ends, width=4)
+                trace["error_x"] = bar | {"color": colours[0] if not styles else figures.GREY}
+            traces.append(trace)
+            if self.reference and values[0] is not None:
+                line = {"color": colours[0], "dash": "dot", "width": 1}
+                lines.append({"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": values[0], "x1": values[0],
+                              "layer": "below", "line": line})  # fmt: skip
+        down = figures.axis(self.what, tickvals=list(range(len(names))), ticktext=names, zeroline=False)
+        down["range"] = [len(names) - 0.5, -0.5]
+        height = max(230, 130 + (26 if self.by else 38) * len(names))
+        return figures.figure(traces, figures.axis(self.unit, nticks=6), down, height=height, shapes=lines)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Lines over x: one of each column ys, or of the one column for each value of the column by.
+
+    ends are the columns of an interval of the first line; area is the name of an area and the columns of its ends.
+    Lines of categories are points. styles are those of lines by name; over are traces that are drawn on top.
+    """
+
+    x: str
+    ys: Sequence[str]
+    across: Axis
+    up: Axis
+    by: str = ""
+    ends: tuple[str, str] | None = None
+    area: tuple[str, str, str] | None = None
+    step: bool = False
+    markers: bool = False
+    styles: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    over: Sequence[Trace] = ()
+    hover: str = ""
+
+    def __call__(self, frame: Frame) -> Figure:
+        """Return the figure."""
+        groups = frame.by(self.by) if self.by else {name: frame for name in self.ys}
+        traces = []
+        if self.area is not None:
+            name, low, high = self.area
+            known = frame.kept(row for row, end in zip(frame.rows, frame[low], strict=True) if end is not None)
+            traces.append(figures.band(name, _places(known, self.x), known[low], known[high], figures.COLOURS[0]))
+        category = self.across.get("type") == "category"
+        mode = "markers" if category and not self.markers else "lines+markers" if self.markers else "lines"
+        for k, (name, of) in enumerate(groups.items()):
+            y = of[self.ys[0] if self.by else name]
+            line = {"width": 3 - (k > 0), "color": figures.COLOURS[k % 12], "dash": DASHES[k % 6]}
+            line |= {"shape": "hv"} if self.step else {}
+            line |= self.styles.get(name, {})
+            marker = {"size": 9 if category else 6, "color": line["color"], "symbol": figures.SYMBOLS[k % 12]}
+            trace = figures.scatter(name, _places(of, self.x), y, mode=mode, line=line, marker=marker)
+            if self.ends is not None and (self.by or k == 0):
+                trace["error_y"] = figures.error_bars(y, *(of[end] for end in self.ends), width=4)
+            if self.hover:
+                trace |= {"text": [figures.plain(f"{name}: {value}") for value in of[self.hover]]}
+            traces.append(trace)
+        return figures.figure([*traces, *self.over], self.across, self.up)
+
+
+@dataclass(frozen=True)
+class Points:
+    """A point for each row with a trial, in the style of its solver: open where the trial was stopped early.
+
+    The frame has the columns Trial and Stopped after, and may have Solver and Split. error is half of a bar's length.
+    """
+
+    x: str
+    y: str
+    across: Axis
+    up: Axis
+    styles: Mapping[str, Mapping[str, object]]
+    solver: str = ""
+    error: str = ""
+    over: Sequence[Trace] = ()
+    layout: Mapping[str, object] = field(default_factory=dict)
+
+    def __call__(self, frame: Frame) -> Figure:
+        """Return the figure."""
+        frame = frame.kept(row for row, trial in zip(frame.rows, frame["Trial"], strict=True) if trial is not None)
+        groups = frame.by("Solver") if "Solver" in frame.columns else {self.solver: frame}
+        traces = [trace for name in sorted(groups) for trace in self.drawn(name, groups[name], self.y)]
+        traces = with_key([*traces, *self.over], frame["Stopped after"])
+        return figures.figure(traces, self.across, self.up, **self.layout)
+
+    def drawn(self, solver: str, frame: Frame, y: str, **more: object) -> list[Trace]:
+        """Return the points of a solver, filled ones and open ones, with one entry in the legend."""
+        category = self.across.get("type") == "category"
+        traces: list[Trace] = []
+        for early in (False, True):
+            rows = [row for row, part in zip(frame.rows, frame["Stopped after"], strict=True) if bool(part) == early]
+            if not rows:
+                continue
+            of, style = frame.kept(rows), {"size": 7, "opacity": 0.7, **self.styles[solver]}
+            style |= {"symbol": f"{style['symbol']}-open", "opacity": 0.9} if early else {}
+            x = list(map(figures.plain, of[self.x])) if category else of[self.x]
+            error = of[self.error] if self.error else None
+            trace = figures.scatter(solver, x, of[y], marker=style, text=labels(of, solver), error=error)
+            if category:  # many at one place: beside each other, with a box around their middle half
+                del trace["mode"]
+                line = {"width": int(not early), "color": style["color"]}
+                trace |= {"type": "box", "boxpoints": "all", "jitter": 0.6, "pointpos": 0, "hoveron": "points",
+                          "fillcolor": "rgba(0,0,0,0)", "line": line}  # fmt: skip
+            traces.append(trace | {"legendgroup": figures.plain(solver), "showlegend": not traces} | more)
+        return traces
+
+
+def labels(frame: Frame, solver: str = "") -> list[str]:
+    """Return the labels of the points of trials: solver, split, number, and where a trial was stopped."""
+    splits = frame["Split"] if "Split" in frame.columns else [""] * len(frame.rows)
+    return [
+        ", ".join(filter(None, (figures.plain(solver), figures.plain(split), f"trial {number}",
+                                part and f"stopped after {figures.plain(part, 30)}")))
+        for number, split, part in zip(frame["Trial"], splits, frame["Stopped after"], strict=True)
+    ]  # fmt: skip
+
+
+def with_key(traces: Iterable[Trace], stopped: Iterable[object]) -> list[Trace]:
+    """Return traces, and an entry of the legend for open markers where a trial was stopped early."""
+    if not any(stopped):
+        return list(traces)
+    marker = {"symbol": "circle-open", "size": 8, "color": figures.GREY}
+    return [*traces, figures.scatter(STOPPED, [None], [None], marker=marker, hoverinfo="skip")]
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A cell for each row of the frame, by the columns down and across, coloured by value.
+
+    mirrored is 1 or -1 where rows are pairs: the value of a pair in the other order is so many times as large.
+    text is what a cell says of its row, mark what it says where there is little room. low and high are the ends of the
+    colours, by default so that zero is in their middle.
+    """
+
+    down: str
+    across: str
+    value: str
+    unit: str
+    text: Callable[[dict[str, Any]], str]
+    mark: Callable[[dict[str, Any]], str] = lambda row: ""
+    mirrored: int = 0
+    ends: tuple[float, float] | None = None
+
+    def __call__(self, frame: Frame) -> Figure:
+        """Return the figure."""
+        rows = [dict(zip(frame.columns, row, strict=True)) for row in frame.rows]
+        rows += [row | {self.down: row[self.across], self.across: row[self.down],
+                        self.value: None if row[self.value] is None else self.mirrored * row[self.value]}
+                 for row in rows if self.mirrored]  # fmt: skip
+        ups, sides = (list(dict.fromkeys(row[name] for row in rows)) for name in (self.down, self.across))
+        if self.mirrored:
+            ups = sides = list(dict.fromkeys([*frame[self.down], *frame[self.across]]))
+        z = np.full((len(ups), len(sides)), np.nan)
+        text, hover = ([["" for _ in sides] for _ in ups] for _ in range(2))
+        dense = len(ups) > ROOM_FOR_TEXT
+        for row in rows:
+            i, j = ups.index(row[self.down]), sides.index(row[self.across])
+            z[i, j] = math.nan if row[self.value] is None else row[self.value]
+            hover[i][j] = f"{figures.plain(row[self.down])}, {figures.plain(row[self.across])}"
+            if row[self.value] is not None:
+                text[i][j] = (self.mark if dense else self.text)(row)
+        if self.mirrored == 1:
+            np.fill_diagonal(z, 1.0)
+        narrow = 14 if len(sides) > 4 else figures.MAX_LABEL
+        y, x = figures.distinct(ups, narrow), figures.distinct(sides, figures.MAX_LABEL)
+        cells = figures.heat_map(x, y, z, self.unit, zero_in_middle=self.ends is None)
+        if self.ends is not None:
+            cells |= {"zmin": self.ends[0], "zmax": self.ends[1], "showscale": False, "xgap": 2, "ygap": 2}
+        cells |= {"text": text, "texttemplate": "%{text}", "textfont": {"size": 10 if len(sides) > 4 else 11}}
+        cells |= {"customdata": hover, "hovertemplate": "%{customdata}<br>%{z}<extra></extra>"}
+        across = figures.axis(self.across, categories=x, showgrid=False, tickangle=-40 if self.mirrored else "auto")
+        down = figures.axis(self.down, categories=y, showgrid=False, autorange="reversed")
+        height = max(240, 150 + (32 if self.mirrored else 44) * len(ups))
+        return figures.figure([cells], across, down, height=height)
+
+
+def _places(frame: Frame, label: str | tuple[str, str]) -> list[Any]:
+    """Return the places of the rows: distinct labels of texts, numbers, the middle or the names of two columns."""
+    first, *second = (frame[name] for name in ([label] if isinstance(label, str) else label))
+    if not second:
+        return figures.distinct(first, 36) if any(isinstance(at, str) for at in first) else first
+    pairs = list(zip(first, *second, strict=True))
+    if any(isinstance(b, str) for _, b in pairs):
+        names = (f"{a}. {b}" if isinstance(a, int) else f"{a}: {b}" for a, b in pairs)
+        return figures.distinct(names, figures.MAX_LABEL + 4)
+    return [(a + b) / 2 for a, b in pairs]

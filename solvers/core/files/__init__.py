@@ -1,0 +1,1 @@
+"""Files and folders that are written as a whole or not at all, and proven when they are read."""

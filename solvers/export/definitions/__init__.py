@@ -1,1 +1,0 @@
-"""Definitions of features for engines, from the columns of the training table."""
