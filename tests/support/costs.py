@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.kernels import KERNELS
 
-LIMIT = 5.0
+LIMIT = 8.0
 """CPU seconds of an idle machine that a test without the marker thorough, slow or engines may take."""
 DEAREST = 10
 LOOPS, BYTES = 2_000_000, 64 << 20
