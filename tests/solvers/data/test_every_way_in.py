@@ -22,7 +22,6 @@ from ranktune.solvers.data.columns.amounts import MISSING
 from ranktune.solvers.data.readers.tables.opening import open_table
 from ranktune.solvers.data.sources.catalogue import read
 
-TABLES, PARTS = 500, 50
 Drawn = Mapping[str, list[str | None]]
 """A column as text, None where it is missing."""
 DATES = ("{:%Y-%m-%d}", "{:%d.%m.%Y}", "{:%Y-%m-%dT%H:%M}", "{:%Y-%m-%d %H:%M:%S}", "{:%Y-%m-%dT%H:%M:%SZ}")
@@ -126,17 +125,17 @@ def outcome(source: object) -> str:
     return repr((queries.feature_names, queries.features.tolist(), queries.grades.tolist(), list(queries.query_ids)))
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.thorough) for part in range(1, PARTS))])
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.thorough) for part in range(1, 50))])
 def test_a_table_is_the_same_in_every_form(part: int, tmp_path: Path) -> None:
     refused = 0
-    for seed in range(part * TABLES // PARTS, (part + 1) * TABLES // PARTS):
+    for seed in range(10 * part, 10 * part + 10):
         table, word = drawn(seed), list(filter(None, MISSING))[seed % (len(MISSING) - 1)]
         ways = ways_in(table, tmp_path, word)
         expected = outcome(ways["csv"])
         refused += not expected.startswith("(")
         for way, source in ways.items():
             assert outcome(source) == expected, (seed, way, word)
-    assert refused < TABLES // PARTS
+    assert refused < 10
 
 
 OPENED: Mapping[str, Callable[[Path], object]] = {
