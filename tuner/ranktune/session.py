@@ -66,7 +66,7 @@ class Session:
 
         def compile_next(_: Future[None]) -> None:
             with suppress(IndexError):
-                job = self.workers.submit(compile_for_workers, to_compile.pop(), study.metric, limits=Limits())
+                job = self.workers.submit(compile_for_workers, to_compile.pop(), limits=Limits())
                 job.add_done_callback(compile_next)
 
         for _ in range(self.workers.jobs - by_worker):  # meanwhile
