@@ -6,7 +6,7 @@ import shlex
 
 from ranktune.dashboards.figures.panels import Frame, Panel, facts
 from ranktune.dashboards.records.study import StudyData
-from ranktune.solvers.core.arrays import JsonView
+from ranktune.tuner.selection.results import Result
 
 DATA_NOTE = "Queries, documents and features are those of training and validation together."
 
@@ -17,20 +17,20 @@ def panels(data: StudyData) -> list[Panel]:
     return [*shown, *_data(data)]
 
 
-def _parameters(result: JsonView) -> Panel:
-    best = result["best"]
-    share = "share of " * (best.get("kind") == "ensemble")
-    params = [(f"{share}{name}", value) for name, value in (best.get("params") or {}).items()]
+def _parameters(result: Result) -> Panel:
+    best = result.best
+    share = "share of " * (best.is_blend)
+    params = [(f"{share}{name}", value) for name, value in (best.params or {}).items()]
     sizes = {"weights or leaves": "nonzeros", "bytes": "bytes", "microseconds to score a document": "microseconds"}
-    rows = [("solver", best["solver"]), *params, *((title, best.get(name)) for title, name in sizes.items())]
+    rows = [("solver", best.solver), *params, *((title, getattr(best, name)) for title, name in sizes.items())]
     return Panel("model", "The delivered model", facts(rows))
 
 
-def _use(result: JsonView) -> Panel:
-    if not result.get("model"):
+def _use(result: Result) -> Panel:
+    if not result.model:
         note = "The models of the folds are in the folders of the folds, as model.json."
         return Panel("use", "How to use it", note=note)
-    path = str(result["model"])
+    path = result.model
     file = shlex.quote(path)
     rows = [
         ("score documents", f"ranktune predict {file} DATA"),

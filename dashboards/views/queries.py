@@ -16,9 +16,9 @@ from ranktune.dashboards.figures.kinds import Bars, Lines
 from ranktune.dashboards.figures.panels import Frame, Panel, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.views.explained import contributions
-from ranktune.solvers.core.arrays import Floats, Ints, JsonView
+from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.tuner.selection.evidence import QueryDocuments
-from ranktune.tuner.selection.results import BASELINE
+from ranktune.tuner.selection.results import BASELINE, Row
 from ranktune.tuner.statistics.comparisons import compare_splits
 from ranktune.tuner.statistics.periods import Period
 
@@ -91,7 +91,7 @@ def _splits(data: StudyData) -> _Splits | None:
     chosen = tuple(evidence.labels[0] for _, evidence in known)
     if len(set(chosen)) == 1:
         everywhere = [label for label in everywhere if label != chosen[0]]
-    rows = [row.get("solver") for row in (data.result or {}).get("leaderboard", [])]
+    rows = [] if data.result is None else [row.solver for row in data.result.leaderboard]
     everywhere.sort(key=lambda label: (label != BASELINE, rows.index(label) if label in rows else len(rows)))
     return _Splits(
         metric=data.metric,
@@ -110,9 +110,9 @@ def _splits(data: StudyData) -> _Splits | None:
 def _counts(data: StudyData, splits: _Splits, labels: Sequence[str]) -> Panel:
     """Return wins, ties and losses of the chosen model against each other."""
     rows = []
-    board = {row.get("solver"): row for row in (data.result or {}).get("leaderboard", [])}
+    board = {} if data.result is None else {row.solver: row for row in data.result.leaderboard}
     for k, label in enumerate(labels):
-        compared = _compared(splits, label, board.get(label, {}), np.random.default_rng([data.study.seed, k]))
+        compared = _compared(splits, label, board.get(label), np.random.default_rng([data.study.seed, k]))
         gap = np.concatenate(splits.chosen) - np.concatenate(splits.others[label])
         rows.append([label, int((gap > 0).sum()), int((gap == 0).sum()), int((gap < 0).sum()), *compared])
     columns = ("Against", "Wins", "Ties", "Losses", "Difference", "Low", "High", "p")
@@ -133,12 +133,11 @@ def _counts(data: StudyData, splits: _Splits, labels: Sequence[str]) -> Panel:
 
 
 def _compared(
-    splits: _Splits, label: str, row: JsonView, generator: np.random.Generator
+    splits: _Splits, label: str, row: Row | None, generator: np.random.Generator
 ) -> tuple[float | None, float | None, float | None, float | None]:
     """Return the difference, its interval and p, from the leaderboard where it has them."""
-    difference, interval, p = row.get("difference"), row.get("difference_interval"), row.get("p_value")
-    if difference is not None and interval and None not in interval and p is not None:
-        return -difference, -interval[1], -interval[0], p
+    if row is not None and row.difference is not None and row.p_value is not None:
+        return -row.difference.mean, -row.difference.high, -row.difference.low, row.p_value
     paired = compare_splits(list(splits.chosen), list(splits.others[label]), generator, weights=splits.weights)
     return paired.difference, paired.low, paired.high, paired.p_randomisation
 

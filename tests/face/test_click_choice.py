@@ -92,7 +92,7 @@ def test_the_commands_tell_what_sessions_tell(files: Path) -> None:
     )
     tuned = run("tune", declared, "--metric", "ips", "--trials", 3, "--jobs", 1, "--clicks", log, "--home", files / "h")
     assert tuned.exit_code == 0, tuned.output
-    assert "Chosen by validation: BySecond" in tuned.stdout and "ndcg@10 would choose ByFirst" in tuned.stdout
+    assert "Use BySecond" in tuned.stdout and "ndcg@10 would choose ByFirst" in tuned.stdout
     assert max(map(len, re.split("\n", tuned.stdout.split("Chosen")[0]))) <= 80
     evaluated = run("evaluate", "column:f1", table, "--against", "column:f0", "--metric", "dr", *options, "--json")
     found = json.loads(evaluated.stdout)["clicks"]

@@ -129,7 +129,7 @@ def _how_far(folder: StudyFolder) -> str:
         facts = state(folder.path)
     except StudyError:  # such as a database that cannot be reached
         return f"Finished trials are in the record. {next_step}"
-    if folder.has_result and not load_result(folder.result)["is_complete"]:
+    if folder.has_result and not load_result(folder.result).is_complete:
         return f"The chosen model and its scores are saved. `ranktune resume {name}` compares it with the others."
     best = "" if facts["best"] is None else f", best {facts['metric']} {facts['best']:.4f} ({facts['solver']})"
     return f"{counted(facts)} trials are in the record{best}. {next_step}"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from ranktune.solvers.core.arrays import JsonView
-from ranktune.tuner.statistics.intervals import Interval
+from ranktune.tuner.statistics.measured import Interval
 
 CLICKS = "clicks.json"
 """What the click log of a study has and lacks, in the folder of the study."""
@@ -26,7 +27,7 @@ class Preference:
     best: str
     beside: Interval | None
     own: Interval | None
-    log: JsonView
+    log: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -42,3 +43,15 @@ class TuningGain:
     default: str
     gain: Interval | None
     p_value: float | None
+
+
+def of_log(log: Mapping[str, Any], metric: str) -> str:
+    """Return how much of the data a click log has, and what does not count."""
+    clipped = log["clipped"][metric.partition("@")[0].partition(":")[0]]
+    unknown = log["unknown"]
+    left_out = f" {unknown:,} impressions at positions of unknown examination do not count." if unknown else ""
+    return (
+        f"The log has {log['searches_of_data']:,} searches of {log['queries_in_log']:,} of {log['queries']:,} queries; "
+        f"{log['never_shown']:,} of their {log['documents']:,} documents were never shown, and count as not clicked. "
+        f"{clipped:.1%} of the clicks have their weight clipped to {log['clip']:g}.{left_out}"
+    )

@@ -18,8 +18,8 @@ from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views.registry import VIEWS
 from ranktune.dashboards.web.report import report_html
 from tests.support.finished import Finished
-from tests.support.page_studies import LINE, append, concluded, declare, finish, hostile_data
-from tests.support.study_samples import evidence_of, study_data, trial, trials_of
+from tests.support.page_studies import LINE, append, declare, finish, hostile_data
+from tests.support.study_samples import concluded, evidence_of, study_data, trial, trials_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (Debian's package chromium)")

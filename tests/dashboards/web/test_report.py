@@ -16,8 +16,8 @@ from ranktune.dashboards.views.registry import VIEWS
 from ranktune.dashboards.web.report import report_html, write_report
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from tests.dashboards.web.test_page import Elements
-from tests.support.page_studies import append, concluded, declare, finish, hostile_data
-from tests.support.study_samples import PAIR, evidence_of, study_data, trials_of
+from tests.support.page_studies import append, declare, finish, hostile_data
+from tests.support.study_samples import PAIR, concluded, evidence_of, study_data, trials_of
 
 
 def payload_of(text: str) -> dict[str, Any]:
