@@ -13,7 +13,7 @@ from ranktune.dashboards.records.frames import leaderboard_columns
 from ranktune.dashboards.records.study import StudyData, duration
 from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.terminal.leaderboard import marks
-from ranktune.dashboards.views import delivered
+from ranktune.dashboards.views import delivered, explained, queries
 from ranktune.solvers.core.errors import listed
 from ranktune.tuner.selection.results import Result
 from ranktune.tuner.study.declaration import Study
@@ -22,9 +22,11 @@ from ranktune.tuner.study.declaration import Study
 def panels(data: StudyData) -> list[Panel]:
     """Return the conclusion, the leaderboard, the value of tuning, and the settings."""
     result = data.result
-    shown = [_conclusion(data), _leaderboard(data), tuning_value.panel(data)]
+    shown = [_conclusion(data), _leaderboard(data), *explained.drivers(data), *queries.example(data)]
+    shown += [] if result is None else delivered.use(result)
+    shown.append(tuning_value.panel(data))
     if result is not None:
-        shown.insert(1, Panel("details", "Details", facts(_details(data, result), ("what", "value"))))
+        shown.append(Panel("details", "Details", facts(_details(data, result), ("what", "value"))))
     if result is not None and result.folds:
         shown.append(_folds(result))
     if any(trial.error for trial in data.trials) or (result is not None and result.failures):
@@ -53,8 +55,7 @@ def _conclusion(data: StudyData) -> Panel:
 
 def _details(data: StudyData, result: Result) -> list[tuple[str, Cell]]:
     """Return what the conclusion rests on: a row a sentence or a number."""
-    rows: list[tuple[str, Cell]] = [("why", line) for line in result.conclusion.details[:1]]
-    rows += [("and", line) for line in result.conclusion.details[1:]]
+    rows: list[tuple[str, Cell]] = [(str(k), line) for k, line in enumerate(result.conclusion.details, 1)]
     rows += [("trials", data.progress), *_endings(data)]
     rows += [("early stopping", early_stopping_sentence(data)), ("weights", data.weights_note)]
     return [(name, value) for name, value in rows if value not in (None, "")]

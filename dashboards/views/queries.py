@@ -26,7 +26,7 @@ MAX_OTHERS = 6
 """Models that the chosen one is compared with."""
 MAX_WORST = 5
 """Queries whose documents are shown."""
-MAX_DOCUMENTS = 20
+MAX_EXAMPLE, MAX_DOCUMENTS = 8, 20
 """Documents of a query that are shown: those that the chosen model ranks first; others of the best grade are added."""
 
 
@@ -182,8 +182,30 @@ def _distribution(splits: _Splits) -> Panel:
     return Panel("distribution", title, Frame(("From", "To", *values), rows), kind, note)
 
 
-def _worst(data: StudyData, splits: _Splits) -> list[Panel]:
-    """Return the worst-ranked queries of those whose documents are in the evidence."""
+def example(data: StudyData) -> list[Panel]:
+    """Return a query as it was ranked before and as it is: the one that gains most over the first other model."""
+    splits = _splits(data)
+    kept = [] if splits is None or not splits.others else _closely(data)
+    if splits is None or not kept:
+        return []
+    before = next(iter(splits.others))
+    places = {query: k for k, query in enumerate(splits.queries)}
+    other = np.concatenate(splits.others[before])
+
+    def gain(row: tuple[float, str, str, QueryDocuments]) -> float:
+        at = places.get((row[3].query, row[1]))
+        return -np.inf if at is None or np.isnan(other[at]) else row[0] - float(other[at])
+
+    panel = _documents(splits, 0, *max(kept, key=gain))
+    columns = [k for k, name in enumerate(panel.table.columns) if not name.startswith("Score by")][:5]
+    rows = [[row[k] for k in columns] for row in panel.table.rows[:MAX_EXAMPLE]]
+    note = f"The ranks of the first documents by the chosen model and by {figures.short(before)}."
+    title = f"An example: {panel.title[0].lower()}{panel.title[1:]}"
+    return [Panel("example", title, Frame(tuple(panel.table.columns[k] for k in columns), rows), None, note)]
+
+
+def _closely(data: StudyData) -> list[tuple[float, str, str, QueryDocuments]]:
+    """Return value, split, chosen model and documents of queries in the evidence, the worst first."""
     kept: list[tuple[float, str, str, QueryDocuments]] = []
     for name, evidence in data.evidence:
         scores = dict(zip(evidence.queries, evidence.values[data.metric][0].tolist(), strict=True))
@@ -192,7 +214,12 @@ def _worst(data: StudyData, splits: _Splits) -> list[Panel]:
             for query in evidence.closely
             if query.query in scores and not np.isnan(scores[query.query])
         ]
-    kept.sort(key=lambda splits: splits[0])
+    return sorted(kept, key=lambda row: row[0])
+
+
+def _worst(data: StudyData, splits: _Splits) -> list[Panel]:
+    """Return the worst-ranked queries of those whose documents are in the evidence."""
+    kept = _closely(data)
     if not kept:
         title = "Worst-ranked queries"
         return [Panel("worst", title, note="The evidence has the documents of no query.")]

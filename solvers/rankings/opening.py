@@ -108,7 +108,13 @@ class ColumnRanking(FeatureRanking):
 
     def scores(self, queries: Queries) -> Floats:
         """Return the score of each document. Warns (RankTuneWarning) where the column was taken to hold positions."""
-        values = super().scores(queries)
+        names, number = queries.feature_names, int(self.column) if self.column.isdecimal() else 0
+        if names is None and not number:
+            raise DataError(f"{self.name}: the features of the data have no names. Give {COLUMN}NUMBER, from 1.")
+        wanted = self.wanted
+        if names is not None and 0 < number <= len(names) and self.column not in names:
+            wanted = Wanted((names[number - 1],), 1)
+        values = FeatureRanking(self.name, wanted, self.score).scores(queries)
         guessed = self.column.lower() in POSITIONS or are_positions(values, queries, FEW)
         if guessed and not self.is_position:
             warnings.warn(
@@ -125,15 +131,12 @@ def of_column(name: str, source: object = None, position: str | None = None) -> 
 
     A name with - before it turns the ranking round, unless a column has that name. position is as in open_ranking.
     """
-    named = catalogue.is_table(source) or (isinstance(source, Queries) and source.feature_names is not None)
     columns = _columns_of(source)
     turned = name.startswith("-") and name not in columns
     column = name[1:] if turned else name
-    if not named and not column.isdecimal():
-        raise DataError(f"{COLUMN}{name}: the features of the data have no names. Give {COLUMN}NUMBER, from 1.")
-    if named and columns and column not in columns:
+    if columns and column not in columns:
         raise DataError(f"{COLUMN}{name}: there is no such column of the data. {nearest(column, columns)}")
-    wanted = Wanted((column if named else f"f{column}",), 1)
+    wanted = Wanted((f"f{column}" if column.isdecimal() and column not in columns else column,), 1)
     is_position = column == position
     return ColumnRanking(
         f"{COLUMN}{name}", wanted, _first_column, column=column, turned=turned, is_position=is_position

@@ -200,7 +200,7 @@ def study_of_splits(
     splits: Sequence[tuple[str, Sequence[Trial], Evidence | None]],
     *,
     solvers: Sequence[str] = PAIR,
-    result: dict[str, Any] | None = None,
+    result: Result | None = None,
     models: dict[tuple[str, str], Path] | None = None,
     folder: Path = Path("nowhere"),
     **fields: Any,
@@ -243,8 +243,15 @@ def concluded(
         "test_metrics": {"ndcg@10": value}, "trials": 20, "failures": (), "model": f"{name}/model.json",
     }  # fmt: skip
     folds = tuple(SplitResult(name=each, **split) for each in splits) if len(splits) > 1 else ()
-    about = {"study": name, "data": "somewhere", "metric": "ndcg@10", "seconds": 12.5, "folder": name, "folds": folds}
-    return Result(**about | split | more)
+    about: dict[str, Any] = {
+        "study": name,
+        "data": "somewhere",
+        "metric": "ndcg@10",
+        "seconds": 12.5,
+        "folder": name,
+        "folds": folds,
+    }
+    return Result(**{**about, **split, **more})
 
 
 def conditions() -> dict[str, StudyData]:

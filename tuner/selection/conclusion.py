@@ -126,17 +126,17 @@ def alternatives(rows: Sequence[Row]) -> dict[str, str]:
     """Return the smallest row that is shown to be as good as the chosen one, and the knee, by name."""
     from ranktune.tuner.statistics.pareto import Option, knee  # it loads NumPy
 
-    rows = [row for row in rows if row.solver != CHOSEN and row.is_served and not row.is_baseline]
-    at_knee = knee([Option(row.solver, _quality(row), nonzeros=row.nonzeros) for row in rows], "nonzeros")
+    models = [row for row in rows if row.solver != CHOSEN and row.is_served and not row.is_baseline]
+    at_knee = knee([Option(row.solver, _quality(row), nonzeros=row.nonzeros) for row in models], "nonzeros")
     named = {"knee": at_knee.label} if at_knee else {}
     smallest = smallest_as_good(rows)
     return named if smallest is None else named | {"smallest": smallest.solver}
 
 
 def smallest_as_good(rows: Sequence[Row]) -> Row | None:
-    """Return the smallest row that is shown to be as good as the first; None where none is smaller than that."""
+    """Return the smallest row that is shown to be as good as the first; None without one of half its size."""
     good = [row for row in rows[1:] if row.is_served and not row.is_baseline and is_as_good(row)]
-    smaller = [row for row in good if row.bytes < rows[0].bytes]
+    smaller = [row for row in good if 2.0 * row.bytes <= rows[0].bytes]
     return min(smaller, key=lambda row: (row.bytes, -_quality(row)), default=None)
 
 
@@ -213,7 +213,8 @@ def gain_sentence(gain: Gain) -> str:
 
 
 def _next(result: Result) -> Iterator[str]:
-    """Yield what to do next."""
+    """Yield what is missing, and what to do next."""
+    yield from left_out(result)
     if not result.is_complete:
         yield f"It is compared with no other model yet: `ranktune resume {result.study}` goes on with that."
         return
@@ -225,7 +226,7 @@ def _next(result: Result) -> Iterator[str]:
         assert difference is not None
         yield (
             f"{small.solver} is shown to be as good (difference {between(difference, 3, '+')}) and "
-            f"{result.best.bytes / max(small.bytes, 1.0):.3g} times smaller: `--solvers {small.solver}` tunes it alone."
+            f"{result.best.bytes / max(small.bytes, 1.0):.3g} times smaller: `--solver {small.solver}` tunes it alone."
         )
     yield from _too_few(result)
     formats = result.restriction.systems if result.restriction else ()
@@ -261,7 +262,6 @@ def _details(result: Result) -> Iterator[str]:
         count, last = len(result.failures), result.failures[-1]
         failed = "One trial failed" if count == 1 else f"{count} trials failed, the last"
         yield f"{failed} ({last.solver}) with: {last.error}"
-    yield from left_out(result)
     yield monotone(result)
     yield f"{_trials(result)} in {_duration(result.seconds)}."
     yield result.ended_early

@@ -37,7 +37,7 @@ def test_the_overview_says_whether_it_is_better_than_today(tmp_path: Path) -> No
     def said(name: str, comparison: Comparison | None) -> str:
         gain = None if comparison is None else Gain("column:today", "test", comparison)
         data = open_study(made(tmp_path, name, ("LambdaRank", "RankSVM", BASELINE), gain=gain))
-        return str(dict(overview.panels(data)[0].table.rows)["Better than today"])
+        return str({row[0]: row[1] for row in overview.panels(data)[0].table.rows}["Better than today"])
 
     assert said("better", PAIRED) == (
         "It is better than the baseline column:today: +0.0213 (+0.0101 to +0.0324) on 157 test queries, p = 0.0004."

@@ -77,6 +77,7 @@ def test_a_study_that_has_run_is_drawn_with_its_scores_and_models(key: str, fini
     assert any(panel.figure is not None for panel in panels) and data.result is not None
     if key == "queries":
         chosen = numbers(row[2] for row in keyed(panels, "difference-0").table.rows)
+        assert data.result.best.test is not None
         assert chosen.mean() == pytest.approx(data.result.best.test.mean, abs=1e-5)
     model = data.splits[0].model("RidgeRanker")
     if key == "weights" and isinstance(model, LinearModel):

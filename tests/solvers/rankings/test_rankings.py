@@ -155,7 +155,7 @@ def test_a_column_is_a_feature_by_number_or_a_column_that_is_none(queries: Queri
     with pytest.raises(DataError, match="Did you mean 'today'"):
         open_ranking("todya", frame)
     with pytest.raises(DataError, match="Give column:NUMBER"):
-        open_ranking("column:today", queries)
+        scored("column:today", queries)
     with pytest.raises(DataError, match="needs 1 features, and the data have 4"):
         scored("column:5", queries)
 

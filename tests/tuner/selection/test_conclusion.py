@@ -146,7 +146,7 @@ def test_what_ranker_was_composed_of_is_counted_over_folds() -> None:
 
 def test_pages_have_the_same_answers() -> None:
     data = study_data(folder=Path("a"), result=concluded("a"))
-    rows = dict(overview.panels(data)[0].table.rows)
+    rows = {row[0]: row[1] for row in overview.panels(data)[0].table.rows}
     assert data.result is not None
     assert list(rows.values())[:3] == data.result.conclusion.lines[:3]
     other: StudyData = study_data(folder=Path("b"))
