@@ -20,7 +20,7 @@ from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.study.events import read_events
 from ranktune.tuner.study.home import find_folder
-from ranktune.tuner.workers.clusters import base
+from ranktune.tuner.workers import joblib_executor
 from tests.support.clusters import DaskCluster
 from tests.support.commands import letor
 from tests.support.process_samples import SOON, soon
@@ -73,7 +73,7 @@ def tuned(folder: Path, cluster: DaskCluster, progress: Silent, **more: Any) -> 
             try:
                 result = api.tune(
                     data, test="none", solvers=["tests.support.custom_solvers:Slow"], sampler="random", full=True,
-                    trials=TRIALS, name="n", home=folder / "home", executor="dask", address=cluster.address,
+                    trials=TRIALS, name="n", home=folder / "home", executor="joblib:dask", address=cluster.address,
                     progress=progress, **more,
                 )  # fmt: skip
                 break
@@ -99,7 +99,7 @@ def check(folder: Path, result: Any) -> None:
 def test_a_cluster_that_comes_back_costs_nothing(
     how: str, cluster: DaskCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(joblib_executor, "ANSWER_SECONDS", 1.0)
 
     def act() -> None:
         if how == "scheduler stopped":
@@ -125,7 +125,7 @@ def test_a_cluster_that_does_not_come_back_ends_the_study_resumably(
     cluster: DaskCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It goes on with another cluster at another address."""
-    monkeypatch.setattr(base, "PATIENCE", 3.0)
+    monkeypatch.setattr(joblib_executor, "PATIENCE", 3.0)
     progress = Acting(cluster.processes[0].kill)
     begun = time.monotonic()
     with pytest.raises(StudyError, match=r"was away for 3 seconds.*`ranktune resume` goes on"):
@@ -135,7 +135,7 @@ def test_a_cluster_that_does_not_come_back_ends_the_study_resumably(
     other = started(tmp_path / "other")
     try:
         assert soon(lambda: "Starting established connection" in (tmp_path / "other" / "1.log").read_text())
-        result = api.resume("n", home=tmp_path / "home", executor="dask", address=other.address, progress=Silent())
+        result = api.resume("n", home=tmp_path / "home", executor="joblib:dask", address=other.address, progress=Silent())
     finally:
         other.end()
     check(tmp_path, result)

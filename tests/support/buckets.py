@@ -1,5 +1,7 @@
 """A bucket of a separate S3 server on loopback."""
 
+import os
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,8 +12,6 @@ import pytest
 def s3_bucket(monkeypatch: pytest.MonkeyPatch, name: str) -> Iterator[str]:
     """Serve a bucket, which the environment of this process and of those that it starts leads to."""
     server = pytest.importorskip("moto.server", reason="moto is not here")
-    import boto3
-
     for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(variable, "test")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
@@ -19,7 +19,13 @@ def s3_bucket(monkeypatch: pytest.MonkeyPatch, name: str) -> Iterator[str]:
     storage.start()
     try:
         monkeypatch.setenv("AWS_ENDPOINT_URL", "http://{}:{}".format(*storage.get_host_and_port()))
-        boto3.client("s3").create_bucket(Bucket=name)
+        put(name)
         yield f"s3://{name}"
     finally:
         storage.stop()
+
+
+def put(place: str, content: bytes = b"") -> None:
+    """Make a bucket, or write BUCKET/KEY, without what the product uses for it."""
+    where = f"{os.environ['AWS_ENDPOINT_URL']}/{place}"
+    urllib.request.urlopen(urllib.request.Request(where, content, method="PUT")).close()
