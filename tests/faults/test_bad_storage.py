@@ -185,7 +185,7 @@ def test_an_address_where_no_scheduler_listens(here: Path, refused: Refused, mon
     monkeypatch.setattr("ranktune.tuner.workers.dask_backend.CONNECT_SECONDS", 0.3)
     address = f"tcp://127.0.0.1:{free_port()}"
     message = refused("tune", *DATA, "--executor", "joblib:dask", "--address", address)
-    assert f"no Dask scheduler answers at '{address}'" in message and "dask scheduler" in message
+    assert f"no Dask cluster answers at '{address}'" in message and "dask scheduler" in message
     assert kept(here) == []
 
 

@@ -28,4 +28,5 @@ def s3_bucket(monkeypatch: pytest.MonkeyPatch, name: str) -> Iterator[str]:
 def put(place: str, content: bytes = b"") -> None:
     """Make a bucket, or write BUCKET/KEY, without what the product uses for it."""
     where = f"{os.environ['AWS_ENDPOINT_URL']}/{place}"
-    urllib.request.urlopen(urllib.request.Request(where, content, method="PUT")).close()
+    kind = {"Content-Type": "binary/octet-stream"}
+    urllib.request.urlopen(urllib.request.Request(where, content, kind, method="PUT")).close()

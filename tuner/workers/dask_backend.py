@@ -12,13 +12,11 @@ import dask
 from distributed import Client
 from joblib._dask import DaskDistributedBackend
 
-from ranktune.solvers.core.errors import StudyError
-
 CONNECT_SECONDS = 5.0
 """Seconds to wait for a scheduler to answer."""
 
 
-class Backend(DaskDistributedBackend):
+class Backend(DaskDistributedBackend):  # type: ignore[misc]
     """As joblib's, which waits for ever for what fails before it begins, cancels nothing, and spares a lone worker."""
 
     def effective_n_jobs(self, n_jobs: int) -> int:
@@ -40,20 +38,24 @@ class Backend(DaskDistributedBackend):
 class Cluster:
     """The workers of the scheduler at an address."""
 
-    start = "dask worker {}"
-    """The command that starts a worker."""
+    name = "Dask"
+    start = (
+        "Start one with `dask scheduler` and `dask worker ADDRESS`, and give the address that it prints, as "
+        "tcp://host:8786."
+    )
 
     def __init__(self, address: str) -> None:
-        self._address, self._client = address, None
+        self._address = address
+        self._client: Client | None = None
 
     def size(self) -> int:
-        """Return the threads of the workers, by another connection where the last one failed."""
-        try:
-            self._client = self._client or connected(self._address)
-            return sum(self._client.nthreads().values())
-        except BaseException:
-            self.close()
-            raise
+        """Return the threads of the workers."""
+        if self._client is None:
+            with warnings.catch_warnings():  # about versions of distributed; those of RankTune are compared later
+                warnings.simplefilter("ignore")
+                with dask.config.set({"distributed.comm.timeouts.connect": CONNECT_SECONDS}):
+                    self._client = Client(self._address, timeout=CONNECT_SECONDS, set_as_default=False, name="ranktune")
+        return sum(self._client.nthreads().values())
 
     def backend(self) -> Backend:
         """Return a backend for one function at a time."""
@@ -63,19 +65,5 @@ class Cluster:
         """End the connection."""
         client, self._client = self._client, None
         if client is not None:
-            with suppress(Exception):
+            with suppress(Exception):  # the scheduler may be gone
                 client.close(timeout=CONNECT_SECONDS)
-
-
-def connected(address: str) -> Client:
-    """Return a client of the scheduler at address. Raises StudyError where none answers there."""
-    try:
-        with warnings.catch_warnings():  # about versions of distributed; those of RankTune are compared later
-            warnings.simplefilter("ignore")
-            with dask.config.set({"distributed.comm.timeouts.connect": CONNECT_SECONDS}):
-                return Client(address, timeout=CONNECT_SECONDS, set_as_default=False, name="ranktune")
-    except Exception as error:
-        raise StudyError(
-            f"no Dask scheduler answers at {address!r} ({' '.join(str(error).split())[:200]}). "
-            "Start one with `dask scheduler`, and give the address that it prints, as tcp://host:8786."
-        ) from None

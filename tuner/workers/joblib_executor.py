@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import math
 import pickle
+import re
 import shutil
 import threading
 import time
@@ -48,6 +49,7 @@ ANSWER_SECONDS = 30.0
 """Seconds without an answer after which a cluster is away."""
 PATIENCE = 600.0
 """Seconds to wait for a cluster that is away."""
+NO_WORKER = "it has no worker"
 RETURNS = 3
 """How often a function is begun anew that ran when its cluster went away: it may be what ends it."""
 
@@ -55,11 +57,12 @@ RETURNS = 3
 class Cluster(Protocol):
     """The connection to a cluster, which the module of its backend has."""
 
+    name: str
     start: str
-    """The command that starts a worker, with a place for the address."""
+    """How to start one, and a worker of it."""
 
     def size(self) -> int:
-        """Return how many functions can run at a time, by another connection where the last one failed."""
+        """Return how many functions can run at a time; connect if it is not connected."""
         ...
 
     def backend(self) -> Any:
@@ -90,7 +93,7 @@ class JoblibWorkers(Lanes):
     ParameterError
         If there is no such backend.
     StudyError
-        If no cluster answers at the address, or it has no worker.
+        If no cluster answers at the address.
     """
 
     def __init__(
@@ -101,36 +104,35 @@ class JoblibWorkers(Lanes):
         limits: Limits | None = None,
     ) -> None:
         check_limits(limits or Limits())
+        super().__init__(jobs or (cpu_count() if address is None else 1), limits)
         self.backend, self._most = backend, jobs
         self._running: dict[Job, tuple[str, Parallel]] = {}
         self._packed: dict[str, tuple[str, Array]] = {}
-        self._closing = threading.Event()
+        self._packing, self._closing = threading.Lock(), threading.Event()
         self._cluster: Cluster | None = None
-        super().__init__(jobs or cpu_count(), limits)
-        if address is None:
+        self._away, self._heard, self._away_since = "", 0.0, math.inf
+        if address is not None:
+            self._connect(address)
+        else:
             try:
                 Parallel(n_jobs=2, backend=backend)
             except ValueError as error:
                 raise ParameterError(f"executor='joblib:{backend}': {error}. Register the backend first.") from None
-        else:
-            try:
-                self._cluster = import_module(f"ranktune.tuner.workers.{backend}_backend").Cluster(address)
-            except ImportError:
-                raise StudyError(f'joblib:{backend} needs another package: pip install "ranktune[{backend}]"') from None
-            self._begin(self._cluster, f"the {backend.capitalize()} cluster at {address}")
         self._marks, self._here = temporary_folder(), Processes(1)
 
-    def _begin(self, cluster: Cluster, name: str) -> None:
-        """Connect to the cluster, and begin to look at it."""
-        size = cluster.size()
-        if not size:
-            cluster.close()
-            start = cluster.start.format(name.rpartition(" ")[2])
-            raise StudyError(f"{name} has no worker. Start one: `{start}`.")
-        self._name, self._heard, self._away = name, time.monotonic(), ""
-        self.jobs = min(size, self._most or size)
+    def _connect(self, address: str) -> None:
+        """Connect to the cluster at address, and begin to look at it."""
+        try:
+            cluster: Cluster = import_module(f"ranktune.tuner.workers.{self.backend}_backend").Cluster(address)
+        except ImportError:
+            needed = f'pip install "ranktune[{self.backend}]"'
+            raise StudyError(f"joblib:{self.backend} needs another package: {needed}") from None
+        self._cluster, self._name = cluster, f"the {cluster.name} cluster at {address}"
+        self._look(cluster)
+        if self._away not in ("", NO_WORKER):
+            raise StudyError(f"no {cluster.name} cluster answers at {address!r} ({self._away}). {cluster.start}")
         for watch in (self._look, self._note):
-            threading.Thread(target=watch, args=(cluster,), name=f"ranktune {self.backend}", daemon=True).start()
+            threading.Thread(target=self._watch, args=(watch, cluster), name=self._name, daemon=True).start()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -162,9 +164,10 @@ class JoblibWorkers(Lanes):
                 refusal, outcome = self._answer(job, packed)
             except BaseException as error:  # of joblib, or of a worker that died
                 failed, fails = time.monotonic(), fails + 1
-                why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-                if isinstance(error, ImportError | AttributeError) or "No module named" in why:
-                    job.fail(WorkersAway(f"a worker of {self.backend} has no RankTune {this_version()} ({why})."))
+                why = _short(error)
+                if re.search("^(ImportError|AttributeError)|No module named|deserializ", why):
+                    here = f"RankTune {this_version()}: install the same there"
+                    job.fail(WorkersAway(f"a worker of {self.backend}, or its scheduler, has no {here} ({why})."))
                 elif not self._was_away(job, failed) or fails > RETURNS:
                     job.fail(WorkerLost(f"the worker of {self.backend} left or died ({why})"))
                 continue
@@ -194,7 +197,7 @@ class JoblibWorkers(Lanes):
 
     def _data(self, folder: str) -> tuple[str, Array]:
         """Return the name of the data of a folder and the packed data: an array, which joblib sends only once."""
-        with self._lock:
+        with self._packing:
             if folder not in self._packed:
                 packed = pack_problem(Path(folder))
                 name = f"{Path(folder).name}-{hashlib.sha256(packed).hexdigest()[:16]}"
@@ -212,34 +215,39 @@ class JoblibWorkers(Lanes):
             time.sleep(POLL_SECONDS)
         return was_away
 
-    def _look(self, cluster: Cluster) -> None:
-        """Look again and again how many functions the cluster can run, and what is wrong with it."""
+    def _watch(self, watch: Callable[[Cluster], None], cluster: Cluster) -> None:
         while not self._closing.wait(POLL_SECONDS):
-            try:
-                size = cluster.size()
-                away = "" if size else "it has no worker"
-            except Exception as error:
-                size, away = 0, " ".join(str(error).split()) or type(error).__name__
-            self.jobs = min(size, self._most or size) or self.jobs
-            self._away, self._heard = away, time.monotonic()
+            watch(cluster)
+
+    def _look(self, cluster: Cluster) -> None:
+        """Look how many functions the cluster can run, and what is wrong with it."""
+        try:
+            size = cluster.size()
+            self.jobs, away = min(size, self._most or size) or self.jobs, "" if size else NO_WORKER
+        except Exception as error:
+            cluster.close()
+            away = _short(error)
+        self._away, self._heard = away, time.monotonic()
 
     def _note(self, cluster: Cluster) -> None:
         """Say that the cluster is away, or back; fail all functions if it stays away."""
-        since = math.inf
-        while not self._closing.wait(POLL_SECONDS):
-            now, was_well = time.monotonic(), since == math.inf
-            away = self._away or ("no answer" if now - self._heard > ANSWER_SECONDS else "")
-            gone, since = now - since, min(since, now) if away else math.inf
-            if away and gone >= PATIENCE:
-                error = WorkersAway(
-                    f"{self._name} was away for {PATIENCE:.0f} seconds: {away.rstrip('.')}. Start it again, or give "
-                    "another address (address=); what had finished is kept, and `ranktune resume` goes on."
-                )
-                with self._lock:
-                    for job in list(self._jobs.values()):
-                        job.fail(error)
-                        self._end(job)
-            elif bool(away) == was_well:
-                what = f"is away: {away}. Waiting for it" if away else f"answers again after {gone:.1f} seconds"
-                with suppress(RankTuneWarning):  # where warnings are errors: this thread has to go on
-                    warnings.warn(f"{self._name} {what}", RankTuneWarning, 2)
+        now, was_well = time.monotonic(), self._away_since == math.inf
+        away = self._away or ("no answer" if now - self._heard > ANSWER_SECONDS else "")
+        gone, self._away_since = now - self._away_since, min(self._away_since, now) if away else math.inf
+        if away and gone >= PATIENCE:
+            error = WorkersAway(
+                f"{self._name} was away for {PATIENCE:.0f} seconds: {away.rstrip('.')}. Start it again, or give "
+                "another address (address=); what had finished is kept, and `ranktune resume` goes on."
+            )
+            with self._lock:
+                for job in list(self._jobs.values()):
+                    job.fail(error)
+                    self._end(job)
+        elif bool(away) == was_well:
+            what = f"is away: {away}. Waiting for it" if away else f"answers again after {gone:.1f} seconds"
+            with suppress(RankTuneWarning):  # where warnings are errors: this thread has to go on
+                warnings.warn(f"{self._name} {what}", RankTuneWarning, 2)
+
+
+def _short(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

@@ -24,7 +24,7 @@ from ranktune.solvers.core.libraries import this_version
 from ranktune.tuner.splits.archive import unpack_problem
 from ranktune.tuner.splits.seals import proven
 from ranktune.tuner.splits.store import store, use_instead
-from ranktune.tuner.workers.limits import Limits, load_libraries, pickled
+from ranktune.tuner.workers.limits import Limits, pickled
 from ranktune.tuner.workers.processes import Processes
 
 POLL_SECONDS = 1.0
@@ -118,7 +118,7 @@ class _Host:
         with self._lock:
             self._end.cancel()
             self._running += 1
-            self._processes = processes = self._processes or Processes(MOST, load=load_libraries)
+            self._processes = processes = self._processes or Processes(MOST)
         try:
             future = processes.submit(_run_payload, call.folder, where, call.payload, limits=call.limits)
             while not wait([future], POLL_SECONDS).done:

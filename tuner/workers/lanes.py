@@ -93,9 +93,8 @@ class Lanes(ABC):
 
         The future fails with WorkerLost, TooLong or ResultRefused where the function did not end by itself.
         """
-        folders = [str(folder) for one in arguments if (folder := getattr(one, "folder", None))]
-        limits = self.limits if limits is None else limits
-        job = Job(payload_of(function, arguments), limits, *folders[:1])
+        folder = next(filter(None, (getattr(one, "folder", None) for one in arguments)), "")
+        job = Job(payload_of(function, arguments), self.limits if limits is None else limits, str(folder))
         self._jobs[job.future] = job
         job.future.add_done_callback(lambda future: self._jobs.pop(future, None))
         self._waiting.put(job)

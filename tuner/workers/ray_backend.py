@@ -13,13 +13,11 @@ import ray
 from ray.util.joblib.ray_backend import RayBackend
 from ray.util.multiprocessing import Pool
 
-from ranktune.solvers.core.errors import StudyError
-
 CONNECT_SECONDS = 5.0
 """Seconds to wait for a cluster to answer at all: Ray itself waits for minutes."""
 
 
-class Backend(RayBackend):
+class Backend(RayBackend):  # type: ignore[misc]
     """As Ray's, with a pool of one actor, which reserves a processor and is kept for the next function.
 
     Ray's own pools give functions to their actors in turn, to busy ones too, and are started anew for each `Parallel`.
@@ -55,21 +53,29 @@ class Backend(RayBackend):
 class Cluster:
     """The nodes of the cluster at an address: "HOST:6379", "ray://HOST:10001", or "auto" for that of this machine."""
 
-    start = "ray start --address={}"
-    """The command that starts a node."""
+    name = "Ray"
+    start = (
+        "Start one with `ray start --head`, and further nodes with `ray start --address=ADDRESS`, and give the address "
+        "that it prints, as host:6379."
+    )
 
     def __init__(self, address: str) -> None:
         self._address, self._has_connected = address, False
         self._idle: list[Pool] = []
 
     def size(self) -> int:
-        """Return the processors of the nodes, by another connection where the last one failed."""
-        try:
-            self._has_connected |= connect(self._address)
-            return int(ray.cluster_resources().get("CPU", 0))
-        except BaseException:
-            self.close()
-            raise
+        """Return the processors of the nodes."""
+        if not ray.is_initialized():
+            place = re.fullmatch(r"(?:ray://)?\[?([^/\]]+)\]?:(\d+)", self._address)
+            if place is not None:
+                socket.create_connection((place[1], int(place[2])), timeout=CONNECT_SECONDS).close()
+            elif self._address != "auto":
+                raise ValueError("it is neither HOST:PORT, nor ray://HOST:PORT, nor auto")
+            with warnings.catch_warnings():  # about Ray's settings
+                warnings.simplefilter("ignore")
+                ray.init(address=self._address, log_to_driver=False, logging_level=logging.ERROR)
+            self._has_connected = True
+        return int(ray.cluster_resources().get("CPU", 0))
 
     def backend(self) -> Backend:
         """Return a backend for one function at a time."""
@@ -83,27 +89,3 @@ class Cluster:
         if self._has_connected:
             self._has_connected = False
             ray.shutdown()
-
-
-def connect(address: str) -> bool:
-    """Connect this process to the cluster at address; return whether it was not connected before.
-
-    Raises StudyError where no cluster answers.
-    """
-    if ray.is_initialized():
-        return False
-    try:
-        place = re.fullmatch(r"(?:ray://)?\[?([^/\]]+)\]?:(\d+)", address)
-        if place is not None:
-            socket.create_connection((place[1], int(place[2])), timeout=CONNECT_SECONDS).close()
-        elif address != "auto":
-            raise ValueError("it is neither HOST:PORT, nor ray://HOST:PORT, nor auto")
-        with warnings.catch_warnings():  # about Ray's settings
-            warnings.simplefilter("ignore")
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except Exception as error:
-        raise StudyError(
-            f"no Ray cluster answers at {address!r} ({' '.join(str(error).split())[:200]}). "
-            "Start one with `ray start --head`, and give the address that it prints, as host:6379."
-        ) from None
-    return True
