@@ -61,17 +61,15 @@ class Acting(Silent):
             threading.Thread(target=self._act).start()
 
 
-def tuned(folder: Path, cluster: DaskCluster, progress: Silent, **more: Any) -> Any:
+def tuned(folder: Path, cluster: DaskCluster, progress: Silent) -> Any:
     """Run the study on the cluster, which may not have its workers yet; return its result with the warnings."""
-    data = folder / "train.txt"
-    if not data.exists():
-        letor(data, 30, 1)
+    data = letor(folder / "train.txt", 30, 1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = api.tune(
             data, test="none", solvers=["tests.support.custom_solvers:Slow"], sampler="random", full=True,
             trials=TRIALS, name="n", home=folder / "home", executor="joblib:dask", address=cluster.address,
-            progress=progress, **more,
+            progress=progress,
         )  # fmt: skip
     return result, [str(warning.message) for warning in caught]
 

@@ -1,11 +1,10 @@
 """A bucket of a separate S3 server on loopback."""
 
-import os
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from pyarrow.fs import FileSystem
 
 
 @contextmanager
@@ -19,14 +18,16 @@ def s3_bucket(monkeypatch: pytest.MonkeyPatch, name: str) -> Iterator[str]:
     storage.start()
     try:
         monkeypatch.setenv("AWS_ENDPOINT_URL", "http://{}:{}".format(*storage.get_host_and_port()))
-        put(name)
+        put(f"{name}/.made")
         yield f"s3://{name}"
     finally:
         storage.stop()
 
 
 def put(place: str, content: bytes = b"") -> None:
-    """Make a bucket, or write BUCKET/KEY, without what the product uses for it."""
-    where = f"{os.environ['AWS_ENDPOINT_URL']}/{place}"
-    kind = {"Content-Type": "binary/octet-stream"}
-    urllib.request.urlopen(urllib.request.Request(where, content, kind, method="PUT")).close()
+    """Write BUCKET/KEY."""
+    bucket, _, key = place.partition("/")
+    files, _ = FileSystem.from_uri(f"s3://{bucket}?allow_bucket_creation=true")
+    files.create_dir(bucket)
+    with files.open_output_stream(f"{bucket}/{key}") as file:
+        file.write(content)

@@ -127,10 +127,8 @@ def check_executor(kind: str, address: str | None) -> str:
     """
     if kind in CLUSTERS:
         raise ParameterError(f"executor={kind!r}: joblib runs trials there. Give executor='joblib:{kind}'.")
-    name, colon, backend = kind.partition(":")
+    name, _, backend = kind.partition(":") if kind.startswith("joblib:") else (kind, "", "")
     check_choice("executor", name, ("processes", "joblib"))
-    if name == "processes" and colon:
-        raise ParameterError(f"executor={kind!r}: only joblib has backends. Give 'processes' or 'joblib:{backend}'.")
     if (backend in CLUSTERS) != (address is not None):
         backend = backend if backend in CLUSTERS else "dask"
         place = f"executor='joblib:{backend}' and address={CLUSTERS[backend]!r}"
