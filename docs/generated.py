@@ -34,7 +34,7 @@ SECTIONS = {
     "Interleaving": ("ranktune.tuner.interleaving", ["team_draft", "balanced", "judge", "plan"]),
     "Results of interleaving": ("ranktune.tuner.interleaving.judging", ["Judged", "Tally"]),
     "Events": ("ranktune.tuner.study.events", ["read_events"]),
-    "Trials on joblib": ("ranktune.tuner.workers.clusters.joblib_executor", ["JoblibWorkers"]),
+    "Trials on joblib": ("ranktune.tuner.workers.joblib_executor", ["JoblibWorkers"]),
 }
 """Title -> module and its public names, in the order of the page."""
 
