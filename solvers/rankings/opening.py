@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 
@@ -14,10 +13,11 @@ from ranktune.solvers.core.arrays import Floats, dense
 from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, RankTuneWarning, nearest
 from ranktune.solvers.data.columns.arrow import is_frame
 from ranktune.solvers.data.columns.grammar import number_of
+from ranktune.solvers.data.columns.usual import USUAL, plain
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.formats import READERS, ending, find_reader, first_line
+from ranktune.solvers.data.readers.formats import READERS, ending, find_reader, first_line, reader_of
 from ranktune.solvers.data.sources import catalogue
-from ranktune.solvers.data.sources.inspection import POSITIONS, are_positions
+from ranktune.solvers.data.sources.inspection import are_positions
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.solvers.models.other_libraries.opening import HEAD, read_other
 from ranktune.solvers.models.other_libraries.ranklib import read_ranklib
@@ -109,7 +109,7 @@ class ColumnRanking(FeatureRanking):
     def scores(self, queries: Queries) -> Floats:
         """Return the score of each document. Warns (RankTuneWarning) where the column was taken to hold positions."""
         values = super().scores(queries)
-        guessed = self.column.lower() in POSITIONS or are_positions(values, queries, FEW)
+        guessed = plain(self.column) in USUAL["position"].names or are_positions(values, queries, FEW)
         if guessed and not self.is_position:
             warnings.warn(
                 f"{self.name} ranks the {'highest' if self.turned else 'lowest'} first, since {self.column!r} looks "
@@ -180,5 +180,7 @@ def _from_file(path: Path) -> Ranking:
         return scores_by_line(path)
     if find_reader(path) is READERS["run"]:
         return scores_of_run(path)
+    if reader_of(path).is_table_file:
+        return scores_of_table(path, str(path))
     table = catalogue.open_table(path)
-    return scores_by_line(path) if table is None else scores_of_table(cast(Any, table.frame), str(path))
+    return scores_by_line(path) if table is None else scores_of_table(table.frame, str(path))

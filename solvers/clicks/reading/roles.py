@@ -5,37 +5,23 @@ A column is taken by the name that the user gives, else by a name that is recogn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.data.columns.grammar import values_by_name
+from ranktune.solvers.data.columns.usual import find_roles, no_column, plain, present, usual
 
 NAMES: Mapping[str, Sequence[str]] = {
-    "query": ("user_query", "query", "query_text", "search_term", "qid", "query_id"),
-    "search": ("query_id", "search_id", "request_id", "qid", "query"),
-    "document": (
-        "document", "document_id", "doc_id", "docid", "doc", "item_id", "item", "product_id", "object_id",
-        "event_attributes.object.object_id",
-    ),
-    "position": ("position", "rank", "pos", "position.ordinal", "event_attributes.position.ordinal"),
-    "session": (
-        "session_id", "session", "event_attributes.session_id", "client_id", "user_id", "user", "visitor_id",
-    ),
-    "time": ("timestamp", "time", "event_time", "datetime", "date", "ts"),
-    "kind": ("action_name", "event_type", "event", "action", "type"),
-    "propensity": ("propensity", "propensity_score", "pscore"),
-    "source": ("application",),
-    "results": ("query_response_object_ids", "query_response_hit_ids"),
-}  # fmt: skip
+    **{
+        role: usual(role)
+        for role in ("query", "search", "document", "position", "time", "kind", "propensity", "source", "results")
+    },
+    "session": usual("session", "user"),
+}
 """What a column can be, and the names that suggest it. Of several, the first is taken; of sessions, the first that a
 row has."""
 
-AMOUNTS: Mapping[str, Sequence[str]] = {
-    "click": ("click", "clicked", "clicks", "is_click"),
-    "add_to_cart": ("add_to_cart", "cart", "carts"),
-    "purchase": ("purchase", "purchases", "purchased"),
-    "value": ("value", "revenue", "event_attributes.value"),
-}
+AMOUNTS: Mapping[str, Sequence[str]] = {role: usual(role) for role in ("click", "add_to_cart", "purchase", "value")}
 """Columns that say how much of a kind happened."""
 
 KINDS: Mapping[str, str] = {
@@ -65,26 +51,22 @@ def check_roles(columns: Mapping[str, str], weights: Mapping[str, float]) -> Non
 
 def amounts(weights: Mapping[str, float]) -> dict[str, Sequence[str]]:
     """Return the kinds of events that count, each with the names of a column that says how many there were."""
-    return {kind: AMOUNTS.get(kind, (kind,)) for kind in (*AMOUNTS, *(kind for kind in weights if kind not in AMOUNTS))}
+    return {**AMOUNTS, **{kind: (kind,) for kind in weights if kind not in AMOUNTS}}
 
 
 def wanted(columns: Mapping[str, str], weights: Mapping[str, float]) -> set[str]:
-    """Return the names that any column of use may have, in small letters."""
-    known = {**NAMES, **amounts(weights)}
-    return {name.lower() for names in known.values() for name in names} | {name.lower() for name in columns.values()}
+    """Return the names that any column of use may have, as they are compared."""
+    known = {**NAMES, **amounts(weights), "": columns.values()}
+    return {plain(name) for names in known.values() for name in names}
 
 
 def roles_of(
-    names: Iterable[str], columns: Mapping[str, str], weights: Mapping[str, float]
+    names: Sequence[str], columns: Mapping[str, str], weights: Mapping[str, float]
 ) -> dict[str, Sequence[str]]:
     """Return role -> its columns among those of these names, which are several only of a session."""
-    by_name = {name.lower(): name for name in names}
-    roles: dict[str, Sequence[str]] = {}
-    for role, known in {**NAMES, **amounts(weights)}.items():
-        candidates = (columns[role],) if role in columns else known
-        present = [by_name[name.lower()] for name in candidates if name.lower() in by_name]
-        if present:
-            roles[role] = present if role == "session" else present[:1]
+    known = {**NAMES, **amounts(weights), **dict.fromkeys(columns, ())}
+    found = find_roles(names, known, present(names, columns))  # a column that is named may be in another file
+    roles: dict[str, Sequence[str]] = {role: found[role] if role == "session" else found[role][:1] for role in found}
     if "click" in roles and "kind" not in columns:
         for role in ("kind", "search"):  # each row has its clicks: its "type" may be that of a device
             roles.pop(role, None)
@@ -103,9 +85,11 @@ def check_complete(
     if "kind" in roles or missing is None or only_queries:
         return
     names, likely = look()
-    name = "NAME" if likely is None or missing != "document" else likely
-    raise DataError(
-        f"{path}: has no column of the {missing}. {'Name it' if name == 'NAME' else 'Perhaps it is'}: "
-        f"columns={{{missing!r}: {name!r}}}. Recognised names are {', '.join(NAMES[missing])}; its columns: "
-        f"{', '.join(names[:30])}."
-    )
+    name = likely if missing == "document" else None
+    perhaps = f" Perhaps it is {name!r}." if name else ""
+    raise DataError(f"{path}: {lacks(missing, NAMES[missing], names)}{perhaps}")
+
+
+def lacks(role: str, known: Sequence[str], names: Sequence[str]) -> str:
+    """Return the words for a log without a column of a role."""
+    return no_column(role, f"columns={{{role!r}: 'NAME'}}", known, names)

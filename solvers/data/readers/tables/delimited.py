@@ -19,7 +19,7 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.amounts import MISSING
 from ranktune.solvers.data.columns.arrow import is_dated, is_number
 from ranktune.solvers.data.readers.formats import COMPRESSED, count_cells, ending, first_line, first_lines
-from ranktune.solvers.data.readers.parsing.streams import LONGEST_LINE, Position, line_blocks, lines_of
+from ranktune.solvers.data.readers.parsing.streams import LONGEST_LINE, PACKED, Position, line_blocks, lines_of
 from ranktune.solvers.data.readers.tables.batches import OpenTable, WiderType, check_titles
 
 _SEPARATORS = ",;\t|"
@@ -31,10 +31,15 @@ BLOCK = 1 << 20
 
 
 class Dialect(NamedTuple):
-    """What separates the cells of a csv or tsv file, and whether a comma is the decimal sign of its numbers."""
+    """What separates the cells of a csv or tsv file, and whether a comma is the decimal sign of its numbers.
+
+    alone: rows without cells, or of one, are left out: so Quepid writes a query without documents. In a file with tabs,
+    such a row may be parted by spaces.
+    """
 
     separator: str
     decimal_comma: bool
+    alone: bool = False
 
 
 def dialect_of(path: Path) -> Dialect:
@@ -120,8 +125,8 @@ class CsvFile:
         types, done = dict.fromkeys(names, pa.string()) if text else self._types, 0
         with self._faults(), self._opened(names, types) as reader:
             for batch in reader:
-                if self._rows is None and _has_empty_row(batch):
-                    self._rows = check_rows(self.path, self._dialect.separator) - (not self._titles)
+                if self._rows is None and not self._dialect.alone and _has_empty_row(batch):
+                    self._rows = check_rows(self.path, self._dialect) - (not self._titles)
                 kept = batch.num_rows if self._rows is None else min(max(self._rows - done, 0), batch.num_rows)
                 done += batch.num_rows
                 if kept:
@@ -141,12 +146,15 @@ class CsvFile:
             if "straddles two block boundaries" in str(error) and self._block < LONGEST_LINE:
                 self._block = LONGEST_LINE
                 raise WiderType from None
-            check_rows(self.path, self._dialect.separator)
+            check_rows(self.path, self._dialect)
             raise
 
     def _options(self, names: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, object]:
         read = {"block_size": self._block, "use_threads": False, "column_names": self._titles or None}
-        form = {"delimiter": self._dialect.separator, "newlines_in_values": True, "ignore_empty_lines": False}
+        alone = self._dialect.alone
+        form = {"delimiter": self._dialect.separator, "newlines_in_values": True, "ignore_empty_lines": alone}
+        if alone:
+            form["invalid_row_handler"] = lambda row: "skip" if row.actual_columns == 1 else "error"
         convert = {
             "null_values": MISSING, "strings_can_be_null": True, "true_values": ["true"], "false_values": ["false"],
             "decimal_point": "," if self._dialect.decimal_comma else ".",
@@ -185,7 +193,9 @@ class _Unpacked(io.RawIOBase):
 
 
 def _source(path: Path) -> object:
-    return pa.PythonFile(_Unpacked(path), mode="r") if path.suffix in COMPRESSED else str(path)
+    with open(path, "rb") as file:
+        packed = path.suffix in COMPRESSED or file.read(3).startswith(PACKED)
+    return pa.PythonFile(_Unpacked(path), mode="r") if packed else str(path)
 
 
 def titles_of(path: Path, dialect: Dialect) -> list[str]:
@@ -211,19 +221,19 @@ def _has_empty_row(batch: pa.RecordBatch) -> bool:
     return bool(np.logical_and.reduce([column.is_null().to_numpy(zero_copy_only=False) for column in batch]).any())
 
 
-def check_rows(path: Path, separator: str) -> int:
+def check_rows(path: Path, dialect: Dialect) -> int:
     """Return the number of rows, titles included, without the empty lines at the end.
 
     Raises DataError for a row that has another number of cells than the first one, and for an empty line before a row.
     """
     position, expected, rows, empty = Position(path), 0, 0, 0
-    reader = python_csv.reader((f"{line}\n" for line in lines_of(position)), delimiter=separator)
+    reader = python_csv.reader((f"{line}\n" for line in lines_of(position)), delimiter=dialect.separator)
     try:
         for row in reader:
-            if not row:
+            if len(row) <= dialect.alone:
                 empty = empty or position.lines
                 continue
-            if empty:
+            if empty and not dialect.alone:
                 raise _empty(path, empty)
             rows, expected = rows + 1, expected or len(row)
             if len(row) != expected:

@@ -97,13 +97,21 @@ def test_large_tables_with_judgments_from_clicks_are_converted(tmp_path: Path) -
     assert read(tmp_path / "folder").document_weights.tolist() == [0.75, 0.5]  # type: ignore[union-attr]
 
 
+def test_a_table_without_weights_is_of_judgments_of_people(tmp_path: Path) -> None:
+    path = tmp_path / "judged.parquet"
+    CLICKED.drop("weight").write_parquet(path)
+    with pytest.warns(RankTuneWarning, match="the others are not judged and have grade 0"):
+        assert read(FRAME, qrels=path).grades.tolist() == [0.5, 0.125, 0.0]
+
+
 def test_a_table_that_is_no_judgments_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "judged.parquet"
     for frame, words in (
-        (CLICKED.drop("weight"), "no table of judgments .*query, document, relevance, weight"),
-        (CLICKED.with_columns(relevance=pl.lit("high")), "no table of judgments"),
-        (CLICKED.with_columns(relevance=None), "none of its 4 judgments is known"),
-        (pl.concat([CLICKED, CLICKED.with_columns(relevance=0.75)]), "document a of query 7 has several grades"),
+        (CLICKED.drop("document"), r'has no column of the document id\. Name it: document="COLUMN"'),
+        (CLICKED.with_columns(relevance=pl.lit("high")), "'high' is no grade, of document a of query 7"),
+        (CLICKED.with_columns(weight=pl.lit("high")), "the document weight column 'weight' holds string"),
+        (CLICKED.with_columns(relevance=None), "holds no judgments"),
+        (pl.concat([CLICKED, CLICKED.with_columns(relevance=0.75)]), "document a of query 7 has the grades 0.5 and"),
     ):
         frame.write_parquet(path)
         with pytest.raises(DataError, match=words):

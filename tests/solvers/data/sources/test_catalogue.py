@@ -137,7 +137,7 @@ def test_what_is_not_there_is_said_with_what_can_be_given(tmp_path: Path) -> Non
 
 def test_a_damaged_table_is_an_error(tmp_path: Path) -> None:
     assert_refused(tmp_path / "bad.parquet", b"PAR1 no", r"bad\.parquet: .*cannot be read")
-    assert_refused(tmp_path / "bad.csv", "a,b\n1,2\n", r"(?s)bad.csv: .*no column for the query ids")
+    assert_refused(tmp_path / "bad.csv", "a,b\n1,2\n", r"(?s)bad.csv: .*no column of the query ids")
 
 
 def test_documents_to_score_need_no_grades(tmp_path: Path) -> None:

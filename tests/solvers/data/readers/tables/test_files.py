@@ -67,7 +67,7 @@ def test_a_run_has_one_feature(tmp_path: Path) -> None:
     assert queries.feature_names == ("bm25",) and queries.query_ids.tolist() == ["q2", "q1"]
     assert queries.features.ravel().tolist() == [2.5, 1, -0.5] and queries.grades.tolist() == [2, 0, 1]
     assert read(run, feature_names=("bm25",), graded=False).grades.tolist() == [0, 0, 0]
-    with pytest.raises(DataError, match="no column for the grades"):
+    with pytest.raises(DataError, match="no column of the grades"):
         read(run)
 
 
