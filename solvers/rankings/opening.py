@@ -15,7 +15,7 @@ from ranktune.solvers.data.columns.arrow import is_frame
 from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.columns.usual import USUAL, plain
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.formats import READERS, ending, find_reader, first_line, reader_of
+from ranktune.solvers.data.readers.formats import READERS, ending, first_line, reader_of
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.sources.inspection import are_positions
 from ranktune.solvers.models.base import Model, load_model
@@ -176,11 +176,12 @@ def _from_file(path: Path) -> Ranking:
         model = read_ranklib(path)
         ranking = of_model(model, str(path))
         return replace(ranking, wanted=Wanted(count=model.n_features, more=True))
-    if number_of(first_line(path)) is not None:
+    if not head.startswith((b"PAR1", b"ARROW1")) and number_of(first_line(path)) is not None:
         return scores_by_line(path)
-    if find_reader(path) is READERS["run"]:
+    reader = reader_of(path)
+    if reader is READERS["run"]:
         return scores_of_run(path)
-    if reader_of(path).is_table_file:
+    if reader.is_table_file:
         return scores_of_table(path, str(path))
     table = catalogue.open_table(path)
     return scores_by_line(path) if table is None else scores_of_table(table.frame, str(path))

@@ -15,6 +15,7 @@ from ranktune.solvers.core.arrays import Array, Floats
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
 from ranktune.solvers.data.columns.arrow import is_number
 from ranktune.solvers.data.columns.grammar import ids_of, number_of
+from ranktune.solvers.data.columns.roles import DOCUMENTS, QUERIES
 from ranktune.solvers.data.columns.usual import USUAL, no_column, plain, usual
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.streams import Position, lines_of, words_of
@@ -22,7 +23,7 @@ from ranktune.solvers.data.readers.tables.opening import open_table, read_roles
 from ranktune.solvers.data.readers.tables.runs import read_run
 from ranktune.solvers.rankings.base import Wanted, checked_scores
 
-ROLES = {"qid": usual("qid", "group"), "document": usual("document", "row"), "score": usual("score")}
+ROLES = {"qid": QUERIES, "document": DOCUMENTS, "score": usual("score")}
 ByDocument = Mapping[str, float]
 
 

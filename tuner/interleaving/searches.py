@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 
 from ranktune.solvers.clicks.reading.account import Account
 from ranktune.solvers.clicks.reading.cells import TRUTH, hashed, is_null, lists_of, numbers_of, text_of
-from ranktune.solvers.clicks.reading.roles import lacks
+from ranktune.solvers.clicks.reading.roles import check_roles, lacks
 from ranktune.solvers.clicks.reading.sources import batches
 from ranktune.solvers.clicks.reading.store import coded, first_of, mixed
 from ranktune.solvers.core.arrays import Array, Floats, Ints, as_floats
 from ranktune.solvers.core.checks import check_choice
-from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
+from ranktune.solvers.core.errors import DataError, ParameterError, listed
 from ranktune.solvers.data.columns.usual import find_roles, plain, usual
 from ranktune.tuner.interleaving.lists import BALANCED, METHODS, NEITHER, TEAM_DRAFT, A, B
 
@@ -63,9 +63,7 @@ def read_searches(paths: Sequence[Path], columns: Mapping[str, str], method: str
     Raises DataError for what cannot be read, for a column that is missing, and where no search is left; ParameterError
     for a column of a role that there is not.
     """
-    for role in columns:
-        if role not in ROLES:
-            raise ParameterError(f"columns has {role!r}, which no column is. {nearest(role, ROLES)}")
+    check_roles(columns, ROLES)
     if method is not None:
         check_choice("method", method, METHODS)
     if not paths:

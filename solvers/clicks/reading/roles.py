@@ -5,7 +5,7 @@ A column is taken by the name that the user gives, else by a name that is recogn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.data.columns.grammar import values_by_name
@@ -23,6 +23,7 @@ row has."""
 
 AMOUNTS: Mapping[str, Sequence[str]] = {role: usual(role) for role in ("click", "add_to_cart", "purchase", "value")}
 """Columns that say how much of a kind happened."""
+ROLES = {**NAMES, **AMOUNTS}
 
 KINDS: Mapping[str, str] = {
     "view": "impression",
@@ -42,11 +43,11 @@ def named_columns(given: object, argument: str = "click_columns") -> dict[str, s
     return values_by_name(given, f"{argument}={{}}: write pairs of ROLE=NAME, such as document=sku.", str)
 
 
-def check_roles(columns: Mapping[str, str], weights: Mapping[str, float]) -> None:
-    """Raise ParameterError for a column of a role that does not exist."""
+def check_roles(columns: Iterable[str], known: Collection[str]) -> None:
+    """Raise ParameterError for a column of a role that is not known."""
     for role in columns:
-        if role not in {*NAMES, *AMOUNTS, *weights}:
-            raise ParameterError(f"columns has {role!r}, which no column is. {nearest(role, [*NAMES, *AMOUNTS])}")
+        if role not in known:
+            raise ParameterError(f"columns has {role!r}, which no column is. {nearest(role, known)}")
 
 
 def amounts(weights: Mapping[str, float]) -> dict[str, Sequence[str]]:

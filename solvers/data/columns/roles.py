@@ -27,10 +27,10 @@ DOCUMENT_WEIGHT, POSITION = "document_weight", "position"
 _LEAKS = {DOCUMENT_WEIGHT: "weights of clicked documents tell what was clicked", POSITION: "it tells the old ranking"}
 
 _LIKELY = {
-    "qid": ("query ids", QUERIES, (QUERY_WORDS,)),
-    "grade": ("grades", usual("grade", "rating"), (GRADE_WORDS, AFTER_WORDS)),
+    "qid": (QUERIES, (QUERY_WORDS,)),
+    "grade": (usual("grade", "rating"), (GRADE_WORDS, AFTER_WORDS)),
 }
-"""By option what it names, the names that are recognised, and words of others, the likeliest first."""
+"""By option the names that are recognised, and words of others, the likeliest first."""
 
 ROLES: Mapping[str, Role] = {
     "query": USUAL["qid"],
@@ -303,7 +303,7 @@ def _column(left: Columns, free: Sequence[str], wanted: Wanted, option: str, ask
 
     Of none or several, the likeliest is returned, and what is asked about them is added to asked.
     """
-    given, (what, known, _) = getattr(wanted, option), _LIKELY[option]
+    given, known, what = getattr(wanted, option), _LIKELY[option][0], f"{USUAL[option].what}s"
     if given in left:
         return str(given)
     if given != option:
@@ -329,7 +329,7 @@ def _column(left: Columns, free: Sequence[str], wanted: Wanted, option: str, ask
 
 def likely(option: str, names: Sequence[str]) -> str:
     """Return the name that is likeliest by its words to be that of the query ids or of the grades, else COLUMN."""
-    return next((name for words in _LIKELY[option][2] for name in named_like(words, names)), COLUMN)
+    return next((name for words in _LIKELY[option][1] for name in named_like(words, names)), COLUMN)
 
 
 def _document(free: Sequence[str]) -> str | None:
@@ -339,16 +339,15 @@ def _document(free: Sequence[str]) -> str | None:
 
 def _present(columns: Columns, name: str) -> str:
     if name not in columns:
-        raise DataError(f"there is no column {name!r}. {nearest(str(name), columns)}")
+        raise DataError(f"there is no column {name!r}. {nearest(name, columns)}")
     return name
 
 
 def _selected(columns: Columns, names: Sequence[str] | str, argument: str) -> list[str]:
     """Return the columns that names select, each once: names, globs such as "bm25*", and both separated by commas."""
     selected: dict[str, None] = {}
-    for name in as_list(names):
-        exact = name in columns or not isinstance(name, str)
-        for part in [name] if exact else filter(None, (pattern.strip() for pattern in name.split(","))):
+    for name in map(str, as_list(names)):
+        for part in [name] if name in columns else filter(None, (pattern.strip() for pattern in name.split(","))):
             selected |= dict.fromkeys(_matching(columns, part, argument))
     return list(selected)
 
@@ -356,9 +355,9 @@ def _selected(columns: Columns, names: Sequence[str] | str, argument: str) -> li
 def _matching(columns: Columns, name: str, argument: str) -> list[str]:
     if name in columns:
         return [name]
-    if not isinstance(name, str) or not _GLOB & set(name):
+    if not _GLOB & set(name):
         return [_present(columns, name)]
-    matching = [column for column in columns if fnmatchcase(str(column), name)]
+    matching = [column for column in columns if fnmatchcase(column, name)]
     if not matching:
         raise DataError(f"{argument}={name!r} matches no column. Its columns: {shown(list(columns))}.")
     return matching

@@ -76,6 +76,10 @@ USUAL: Mapping[str, Role] = {
 }
 
 
+MOST_SHOWN = 30
+"""Columns that a message names."""
+
+
 def plain(name: object) -> str:
     """Return a name as it is compared: in small letters, with _ between words."""
     return str(name).strip().lower().replace("-", "_").replace(" ", "_")
@@ -122,7 +126,7 @@ def no_column(what: str, naming: str, known: Sequence[str] = (), names: Sequence
     return f"has no column of the {what}. Name it: {naming}.{among}"
 
 
-def shown(names: Sequence[str], most: int = 30) -> str:
+def shown(names: Sequence[str]) -> str:
     """Return names of columns, of many the first."""
-    text = ", ".join(names[:most])
-    return f"{text}, ... ({len(names)} in all)" if len(names) > most else text
+    text = ", ".join(names[:MOST_SHOWN])
+    return f"{text}, ... ({len(names)} in all)" if len(names) > MOST_SHOWN else text

@@ -93,15 +93,14 @@ class CsvFile:
     def _inferred(self, texts: Callable[[Sequence[str]], Sequence[str]]) -> dict[str, pa.DataType]:
         """Return the type of each column by its values in the first block."""
         with self._faults():
-            names = self._titles or titles_of(self.path, self._dialect)
-            types = dict.fromkeys(names, pa.string())
-            given = set(texts(names))
-            with self._opened([name for name in names if name not in given], {}) as begin:
-                types |= {field.name: field.type for field in begin.schema}
-            unknown = [name for name in names if pa.types.is_null(types[name])]
+            with self._opened((), {}) as begin:
+                types = {field.name: field.type for field in begin.schema}
+                check_titles(str(self.path), begin.schema.names)
+            types |= dict.fromkeys(set(texts(list(types))) & types.keys(), pa.string())
+            unknown = [name for name in types if pa.types.is_null(types[name])]
             if unknown:
                 types |= {field.name: field.type for field in self._read(unknown).schema}
-            if whole := [name for name in names if pa.types.is_integer(types[name])]:
+            if whole := [name for name in types if pa.types.is_integer(types[name])]:
                 with self._opened(whole, dict.fromkeys(whole, pa.string())) as begin:
                     first = next(iter(begin))
                 codes = [
@@ -130,7 +129,16 @@ class CsvFile:
                 kept = batch.num_rows if self._rows is None else min(max(self._rows - done, 0), batch.num_rows)
                 done += batch.num_rows
                 if kept:
-                    yield batch.slice(0, kept)
+                    whole = batch.slice(0, kept)
+                    yield self._with_points(whole) if text and self._dialect.decimal_comma else whole
+
+    def _with_points(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return columns of text with decimal points in those of numbers."""
+        for place, name in enumerate(batch.schema.names):
+            if is_number(self._types[name]):
+                points = pc.replace_substring_regex(batch.column(place), r"^\s*([+-]?\d+),(\d+)\s*$", r"\1.\2")
+                batch = batch.set_column(place, name, points)
+        return batch
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
@@ -196,22 +204,6 @@ def _source(path: Path) -> object:
     with open(path, "rb") as file:
         packed = path.suffix in COMPRESSED or file.read(3).startswith(PACKED)
     return pa.PythonFile(_Unpacked(path), mode="r") if packed else str(path)
-
-
-def titles_of(path: Path, dialect: Dialect) -> list[str]:
-    """Return the titles of the columns, which differ."""
-    begin = next(line_blocks(Position(path))).tobytes()
-    if begin[:1] in (b"\n", b"\r"):
-        raise _empty(path, 1)
-    text = io.StringIO(begin.decode("utf-8-sig", errors="replace"), newline="")
-    try:
-        titles = next(python_csv.reader(text, delimiter=dialect.separator))
-    except python_csv.Error as error:
-        raise DataError(f"{path}:1: {error}.") from None
-    if "\ufffd" in "".join(titles):
-        raise DataError(f"{path}: its titles are not UTF-8. Save it as UTF-8.")
-    check_titles(str(path), titles)
-    return titles
 
 
 def _has_empty_row(batch: pa.RecordBatch) -> bool:

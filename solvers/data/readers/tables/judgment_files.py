@@ -24,7 +24,7 @@ from ranktune.solvers.core.errors import DataError, unguarded
 from ranktune.solvers.data.columns.amounts import MISSING
 from ranktune.solvers.data.columns.grammar import json_of, number_of, values_by_name
 from ranktune.solvers.data.columns.meanings import usual_grades
-from ranktune.solvers.data.columns.roles import GRADES_RULE, MOST_GRADES, number_each
+from ranktune.solvers.data.columns.roles import DOCUMENTS, GRADES_RULE, MOST_GRADES, number_each
 from ranktune.solvers.data.columns.usual import find_roles, present, usual
 from ranktune.solvers.data.readers.formats import first_line
 from ranktune.solvers.data.readers.parsing.streams import Position, lines_of
@@ -40,12 +40,12 @@ FORMS = (
 )
 ROLES: Mapping[str, Sequence[str]] = {
     "qid": usual("qid", "group", "query", "topic"),
-    "document": usual("document", "row"),
+    "document": DOCUMENTS,
     "grade": usual("grade", "rating", "graded"),
     "document_weight": usual("document_weight"),
 }
-_LISTED = re.compile(r"(\S+)\s+qid:(\S+)\s+#\s*(\S+).*")
-_HEAD = re.compile(r"#\s*qid:([^\s:]+):\s*(.*)")
+_LISTED = re.compile(r"\s*(\S+)\s+qid:(\S+)\s+#\s*(\S+).*")
+_HEAD = re.compile(r"\s*#\s*qid:([^\s:]+):\s*(.*)")
 
 
 class Row(NamedTuple):
@@ -68,18 +68,18 @@ def judgments_in(path: Path, named: JsonView) -> tuple[list[Judgment], dict[str,
     """
     known = values_by_name(named.get("grades") or (), GRADES_RULE, number_of)
     columns = {role: named.get(role) for role in ROLES}
-    source = _table(path, columns, known)
+    source, words = _table(path, columns, known), dict[str, str]()
     if source is not None:
-        return _graded(path, _of_table(source, columns), known), {}
+        return _graded(path, _of_table(source, columns), known), words
     lines = [(number, line) for number, line in enumerate(lines_of(Position(path)), start=1) if line.strip()]
-    if not lines:
-        return _graded(path, (), known), {}
-    if lines[0][1].lstrip()[0] in "{[":
-        return _graded(path, _of_json(path, "\n".join(line for _, line in lines)), known), {}
-    if any(_LISTED.fullmatch(line.strip()) for _, line in lines):
-        heads = (_HEAD.fullmatch(line.strip()) for _, line in lines)
-        return _graded(path, _of_list(path, lines), known), {hit[2].strip(): hit[1] for hit in heads if hit}
-    return _graded(path, _of_rows(path, lines, known), known), {}
+    rows: Iterable[Row] = ()
+    if any(map(_LISTED.fullmatch, (line for _, line in lines))):
+        words = {hit[2].strip(): hit[1] for _, line in lines if (hit := _HEAD.fullmatch(line))}
+        rows = _of_list(path, lines)
+    elif lines:
+        is_json = lines[0][1].lstrip()[0] in "{["
+        rows = _of_json(path, "\n".join(line for _, line in lines)) if is_json else _of_rows(path, lines, known)
+    return _graded(path, rows, known), words
 
 
 def _graded(path: Path, rows: Iterable[Row], known: Mapping[str, float]) -> list[Judgment]:
@@ -133,10 +133,9 @@ def _of_table(source: object, named: Mapping[str, object]) -> Iterable[Row]:
 
 def _of_list(path: Path, lines: Sequence[tuple[int, str]]) -> Iterator[Row]:
     for number, line in lines:
-        hit = _LISTED.fullmatch(line.strip())
-        if hit:
+        if hit := _LISTED.fullmatch(line):
             yield Row(hit[2], hit[3], hit[1])
-        elif not line.lstrip().startswith("#"):
+        elif line.lstrip()[0] != "#":
             raise DataError(
                 f"{path}:{number}: {line.strip()[:60]!r} is no line GRADE qid:ID # DOCUMENT, as others are."
             )
