@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.data.columns.grammar import values_by_name
-from ranktune.solvers.data.columns.usual import find_roles, no_column, plain, present, usual
+from ranktune.solvers.data.columns.usual import find_roles, no_column, plain, usual
 
 NAMES: Mapping[str, Sequence[str]] = {
     **{
@@ -66,7 +66,7 @@ def roles_of(
 ) -> dict[str, Sequence[str]]:
     """Return role -> its columns among those of these names, which are several only of a session."""
     known = {**NAMES, **amounts(weights), **dict.fromkeys(columns, ())}
-    found = find_roles(names, known, present(names, columns))  # a column that is named may be in another file
+    found = find_roles(names, known, columns)  # a column that is named may be in another file
     roles: dict[str, Sequence[str]] = {role: found[role] if role == "session" else found[role][:1] for role in found}
     if "click" in roles and "kind" not in columns:
         for role in ("kind", "search"):  # each row has its clicks: its "type" may be that of a device

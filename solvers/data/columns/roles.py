@@ -36,9 +36,9 @@ ROLES: Mapping[str, Role] = {
     "query": USUAL["qid"],
     "grade": USUAL["grade"],
     "document": USUAL["document"],  # of several columns, that of the first name
-    **{option: Role("", COLUMNS[name].what, option) for option, name in OPTIONS.items()},
-    "order": Role("", "time", "group_by_time"),
-    "session": Role("", "group", "session"),
+    **{option: Role("", what=COLUMNS[name].what, option=option) for option, name in OPTIONS.items()},
+    "order": Role("", what="time", option="group_by_time"),
+    "session": Role("", what="group", option="session"),
 }
 
 RESERVED: Mapping[str, Role] = {
@@ -192,7 +192,9 @@ def roles(
     left = {name: None for name in columns if name not in dropped}
     chosen = set(as_list(wanted.features)) if wanted.features is not None else set(known_features or ())
     free = [name for name in left if name not in chosen]
-    assigned = {"query": _query(left, free, wanted, grouped, asked), "grade": _grade(left, free, wanted, qrels, asked)}
+    has_queries = wanted.qid in left or not grouped
+    query = _column(left, free, wanted, "qid", asked) if has_queries else None
+    assigned = {"query": query, "grade": _grade(left, free, wanted, qrels, asked)}
     assigned["document"] = _document(free)
     for role, about in ROLES.items():
         given = getattr(wanted, about.option)
@@ -283,12 +285,6 @@ def id_columns(names: Sequence[str], wanted: Wanted) -> list[str]:
     queries = [wanted.qid] if wanted.qid in names else [name for name in free if plain(name) in QUERIES]
     document = _document(free) if wanted.document is None else wanted.document
     return [name for name in names if name in queries or name == document]
-
-
-def _query(left: Columns, free: Sequence[str], wanted: Wanted, grouped: bool, asked: list[Decision]) -> str | None:
-    if grouped and wanted.qid not in left:
-        return None
-    return _column(left, free, wanted, "qid", asked)
 
 
 def _grade(left: Columns, free: Sequence[str], wanted: Wanted, qrels: bool, asked: list[Decision]) -> str | None:

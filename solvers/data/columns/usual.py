@@ -6,7 +6,7 @@ parted by _, - or a space. A name may be that of several roles: each reader asks
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -16,16 +16,16 @@ from ranktune.solvers.core.errors import DataError, nearest
 class Role(NamedTuple):
     """What a column can be.
 
-    words      the usual names, the likeliest first, parted by spaces
-    what       a value, in messages
-    option     the option that names the column; empty where a mapping of roles to columns does
-    is_number  whether values are numbers; else they are text, times or lists
+    words   the usual names, the likeliest first, parted by spaces
+    kind    of its values: float of numbers, else str, also of times and lists
+    what    a value, in messages; the role itself where it is empty
+    option  the option of training tables that names the column; elsewhere the role does
     """
 
     words: str
-    what: str
+    kind: type = str
+    what: str = ""
     option: str = ""
-    is_number: bool = False
 
     @property
     def names(self) -> Sequence[str]:
@@ -34,45 +34,41 @@ class Role(NamedTuple):
 
 
 USUAL: Mapping[str, Role] = {
-    "qid": Role("qid query_id queryid q_id search_id", "query id", "qid"),
-    "group": Role("query group group_id session_id", "query id", "qid"),  # of which each may be something else
-    "query": Role("user_query query query_text search_term keywords qid query_id", "query"),  # its text, if it has one
-    "topic": Role("topic", "query"),  # of TREC; in other tables a category
-    "grade": Role("grade label relevance rel y judgment judgement", "grade", "grade"),
-    "rating": Role("rating", "grade", "grade"),  # where nothing else is; beside a grade a feature, as of a product
-    "graded": Role("score", "grade", "grade"),  # of judgments, as those of BEIR
-    "score": Role("score scores prediction predictions pred y_pred", "score", "", True),
+    "qid": Role("qid query_id queryid q_id search_id", str, "query id", "qid"),
+    "group": Role("query group group_id session_id", str, "query id", "qid"),  # of which each may be something else
+    "query": Role("user_query query query_text search_term keywords qid query_id"),  # its text, if it has one
+    "topic": Role("topic"),  # of TREC; in other tables a category
+    "grade": Role("grade label relevance rel y judgment judgement", str, "grade", "grade"),
+    "rating": Role("rating"),  # the grade where nothing else is; beside a grade a feature, as of a product
+    "graded": Role("score"),  # of judgments, as those of BEIR
+    "score": Role("score scores prediction predictions pred y_pred", float),
     "document": Role(
         "document docid doc_id document_id doc docno corpus_id item_id item product_id object_id "
         "event_attributes.object.object_id",
+        str,
         "document id",
         "document",
     ),
-    "row": Role("_id id", "document id", "document"),  # where a row is a document: in a log it is an event
-    "weight": Role("weight weights query_weight", "query weight", "weight", True),
-    "document_weight": Role("weight", "document weight", "document_weight", True),  # of judgments
-    "position": Role(
-        "position rank pos ranking position.ordinal event_attributes.position.ordinal",
-        "position",
-        "position",
-        True,
-    ),
-    "time": Role("timestamp time event_time datetime date ts", "time", "time"),
-    "search": Role("query_id search_id request_id qid query", "search"),  # by which events are joined
-    "list": Role("search_id search request_id impression_id", "search"),  # one that was shown once
-    "session": Role("session_id session event_attributes.session_id", "session"),
-    "user": Role("client_id user_id user visitor_id", "user"),
-    "kind": Role("action_name event_type event action type", "kind"),
-    "source": Role("application", "source"),
-    "results": Role("query_response_object_ids query_response_hit_ids", "results"),
-    "propensity": Role("propensity propensity_score pscore", "propensity", "", True),
-    "click": Role("click clicked clicks is_click", "click", "", True),
-    "add_to_cart": Role("add_to_cart cart carts", "add_to_cart", "", True),
-    "purchase": Role("purchase purchases purchased", "purchase", "", True),
-    "value": Role("value revenue event_attributes.value", "value", "", True),
-    "team": Role("team teams", "team"),
-    "rank_a": Role("rank_a ranks_a", "rank_a", "", True),
-    "rank_b": Role("rank_b ranks_b", "rank_b", "", True),
+    "row": Role("_id id", str, "document id", "document"),  # where a row is a document: in a log it is an event
+    "weight": Role("weight weights query_weight", float, "query weight", "weight"),
+    "document_weight": Role("weight", float, "document weight"),  # of judgments
+    "position": Role("position rank pos ranking position.ordinal event_attributes.position.ordinal", float),
+    "time": Role("timestamp time event_time datetime date ts"),
+    "search": Role("query_id search_id request_id qid query"),  # by which events are joined
+    "list": Role("search_id search request_id impression_id"),  # one that was shown once
+    "session": Role("session_id session event_attributes.session_id"),
+    "user": Role("client_id user_id user visitor_id"),
+    "kind": Role("action_name event_type event action type"),
+    "source": Role("application"),
+    "results": Role("query_response_object_ids query_response_hit_ids"),
+    "propensity": Role("propensity propensity_score pscore", float),
+    "click": Role("click clicked clicks is_click", float),
+    "add_to_cart": Role("add_to_cart cart carts", float),
+    "purchase": Role("purchase purchases purchased", float),
+    "value": Role("value revenue event_attributes.value", float),
+    "team": Role("team teams"),
+    "rank_a": Role("rank_a ranks_a", float),
+    "rank_b": Role("rank_b ranks_b", float),
 }
 
 
@@ -93,12 +89,12 @@ def usual(*roles: str) -> tuple[str, ...]:
 def find_roles(
     names: Sequence[str],
     roles: Mapping[str, Sequence[str]],
-    named: Mapping[str, str | None] = MappingProxyType({}),
+    named: Mapping[str, object] = MappingProxyType({}),
     table: str = "",
 ) -> dict[str, list[str]]:
     """Return role -> its columns among those of these names: the one that is named, else those of usual names.
 
-    Raises DataError for a column that is named and not there.
+    A column that is named and not there is a DataError of a table, and without one as if it were not named.
     """
     called = dict[str, list[str]]()
     for name in names:
@@ -106,18 +102,14 @@ def find_roles(
     found = dict[str, list[str]]()
     for role, known in roles.items():
         given = named.get(role)
-        if given is not None and plain(given) not in called:
-            raise DataError(f"{table}: has no column {given!r} for the {role}. {nearest(given, names)}")
-        columns = [column for name in (known if given is None else [given]) for column in called.get(plain(name), ())]
+        is_absent = given is not None and plain(given) not in called
+        if is_absent and table:
+            raise DataError(f"{table}: has no column {given!r} for the {role}. {nearest(str(given), names)}")
+        wanted = known if given is None or is_absent else [str(given)]
+        columns = [column for name in wanted for column in called.get(plain(name), ())]
         if columns:
-            found[role] = [given] if given is not None and given in columns else list(dict.fromkeys(columns))
+            found[role] = [str(given)] if given in columns else list(dict.fromkeys(columns))
     return found
-
-
-def present(names: Iterable[str], named: Mapping[str, object]) -> dict[str, str | None]:
-    """Return role -> the column that is named, None where it is not among these names."""
-    here = {plain(name) for name in names}
-    return {role: str(name) if plain(name) in here else None for role, name in named.items()}
 
 
 def no_column(what: str, naming: str, known: Sequence[str] = (), names: Sequence[str] = ()) -> str:

@@ -25,7 +25,7 @@ from ranktune.solvers.data.columns.amounts import MISSING
 from ranktune.solvers.data.columns.grammar import json_of, number_of, values_by_name
 from ranktune.solvers.data.columns.meanings import usual_grades
 from ranktune.solvers.data.columns.roles import DOCUMENTS, GRADES_RULE, MOST_GRADES, number_each
-from ranktune.solvers.data.columns.usual import find_roles, present, usual
+from ranktune.solvers.data.columns.usual import find_roles, usual
 from ranktune.solvers.data.readers.formats import first_line
 from ranktune.solvers.data.readers.parsing.streams import Position, lines_of
 from ranktune.solvers.data.readers.tables.arrow_files import kind_of
@@ -68,9 +68,9 @@ def judgments_in(path: Path, named: JsonView) -> tuple[list[Judgment], dict[str,
     """
     known = values_by_name(named.get("grades") or (), GRADES_RULE, number_of)
     columns = {role: named.get(role) for role in ROLES}
-    source, words = _table(path, columns, known), dict[str, str]()
-    if source is not None:
-        return _graded(path, _of_table(source, columns), known), words
+    table, words = _table(path, columns, known), dict[str, str]()
+    if table is not None:
+        return _graded(path, _of_table(table, columns), known), words
     lines = [(number, line) for number, line in enumerate(lines_of(Position(path)), start=1) if line.strip()]
     rows: Iterable[Row] = ()
     if any(map(_LISTED.fullmatch, (line for _, line in lines))):
@@ -102,31 +102,31 @@ def _graded(path: Path, rows: Iterable[Row], known: Mapping[str, float]) -> list
     return [(row.query, row.document, max(values[text] or 0.0, 0.0), row.weight) for row, text in read]
 
 
-def _table(path: Path, named: Mapping[str, object], known: Mapping[str, object]) -> object:
-    """Return what `open_table` opens, None for a file without titles."""
+def _table(path: Path, named: Mapping[str, object], known: Mapping[str, object]) -> OpenTable | None:
+    """Return a file with titles as a table, None for any other."""
     if kind_of(path) in ("parquet", "arrow"):
-        return path
+        return open_table(path)
     first = first_line(path)
     if first[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):
             if isinstance(value := json_of(first), Mapping) and not list(_judged(value)):
-                return path
+                return open_table(path)
         return None
     dialect = dialect_of(path)
     titles = _cells([(1, first)], dialect.separator)[0][1]
-    if not find_roles(titles, ROLES, present(titles, named)) or _is_grade(titles[-1] or "-", known):
+    if not find_roles(titles, ROLES, named) or _is_grade(titles[-1] or "-", known):
         return None
     with reading(str(path)):
         return OpenTable(str(path), CsvFile(path, dialect._replace(alone=dialect.separator != "\t")))
 
 
-def _of_table(source: object, named: Mapping[str, object]) -> Iterable[Row]:
+def _of_table(table: OpenTable, named: Mapping[str, object]) -> Iterable[Row]:
     """Return the judgments of a table with titles; RankTune guards texts in csv against spreadsheets."""
-    table = open_table(source)
     needed = ("qid", "document", "grade")
-    columns = read_roles(open_table(table, ROLES, present(table.names, named), needed))
+    roles = {**ROLES, **find_roles(table.names, ROLES, named)}
+    columns = read_roles(open_table(table, roles, dict.fromkeys(needed), needed))
     weights = columns.get("document_weight", repeat(None))
-    clean = unguarded if isinstance(source, OpenTable) and "document_weight" in columns else str
+    clean = unguarded if isinstance(table.source, CsvFile) and "document_weight" in columns else str
     texts = ([clean(text).strip() for text in columns[role]] for role in needed)
     return map(Row, *texts, weights)
 
@@ -157,7 +157,9 @@ def _of_rows(path: Path, lines: Sequence[tuple[int, str]], known: Mapping[str, o
     for tables, most in (([words], 0), (parted, MOST_GRADES), ([words], MOST_GRADES)):
         found = found or [table for table in tables if _is_judged(table, known, most)]
     if len(found) != 1:
-        raise DataError(f"{path}{_fault([*parted, words][0], known)}. {FORMS}")
+        bad = (number for number, cells in [*parted, words][0] if not _is_judged([(number, cells)], known))
+        number = next(bad, lines[0][0])
+        raise DataError(f"{path}:{number}: {dict(lines)[number][:60]!r} is not clear as a judgment. {FORMS}")
     for _, cells in found[0]:
         yield Row(cells[0], cells[-2], cells[-1])
 
@@ -190,16 +192,6 @@ def _is_graded(table: Table, known: Mapping[str, object], most: int = 0) -> bool
 
 def _is_grade(cell: str, known: Mapping[str, object]) -> bool:
     return cell in MISSING or cell in known or ((number := number_of(cell)) is not None and math.isfinite(number))
-
-
-def _fault(table: Table, known: Mapping[str, object]) -> str:
-    """Return what keeps lines from being judgments, by the first that is none."""
-    for number, cells in table:
-        if len(cells) not in (3, 4):
-            return f":{number}: has {len(cells)} words"
-        if not _is_grade(cells[-1], known):
-            return f":{number}: {cells[-1][:40]!r} is no grade"
-    return f": what parts query, document and grade in lines such as {' '.join(table[0][1])[:60]!r} is not clear"
 
 
 def _of_json(path: Path, text: str) -> Iterator[Row]:

@@ -65,7 +65,7 @@ def open_table(
     for role in needed:
         if role not in found:
             naming = f'{role}="COLUMN"' if role in named else role
-            raise DataError(f"{table.name}: {no_column(USUAL[role].what, naming, roles[role], table.names)}")
+            raise DataError(f"{table.name}: {no_column(USUAL[role].what or role, naming, roles[role], table.names)}")
     return replace(table, roles=found)
 
 
@@ -74,8 +74,8 @@ def read_roles(table: OpenTable) -> dict[str, list[Any]]:
     places = {role: columns[0] for role, columns in table.roles.items()}
     whole = table.read(list(dict.fromkeys(places.values())), text=True)
     return {
-        role: numbers(table_column(whole, name), USUAL[role].what, "keep").tolist()
-        if USUAL[role].is_number
+        role: numbers(table_column(whole, name), USUAL[role].what or role, "keep").tolist()
+        if USUAL[role].kind is float
         else [text or "" for text in whole[name].to_pylist()]
         for role, name in places.items()
     }
