@@ -183,7 +183,7 @@ def scores_of_table(source: object, name: str) -> RowScores | IdScores:
     others = [field.name for field in table.schema if is_number(field.type) and field.name not in ids]
     score = table.roles.get("score", others if len(others) == 1 else [""])[0]
     if not score:
-        raise DataError(f"{name}: {no_column('score', 'score', ROLES['score'], table.names)}")
+        raise DataError(f"{name}: {no_column('score', 'Call it score', ROLES['score'], table.names)}")
     columns = read_roles(replace(table, roles={**table.roles, "score": [score]}))
     values = np.array(columns["score"])
     if plain(score) in USUAL["position"].names:
@@ -197,7 +197,9 @@ def scores_of_table(source: object, name: str) -> RowScores | IdScores:
     if "document" not in columns:
         return RowScores(name, values, columns.get("qid"))
     if "qid" not in columns:
-        raise DataError(f"{name}: {no_column('query id', 'qid', ROLES['qid'], table.names)} It names documents.")
+        raise DataError(
+            f"{name}: {no_column('query id', 'Call it qid', ROLES['qid'], table.names)} It names documents."
+        )
     return _by_ids(name, columns["qid"], columns["document"], values.tolist(), is_run=False)
 
 

@@ -86,11 +86,10 @@ def check_complete(
     if "kind" in roles or missing is None or only_queries:
         return
     names, likely = look()
-    name = likely if missing == "document" else None
-    perhaps = f" Perhaps it is {name!r}." if name else ""
-    raise DataError(f"{path}: {lacks(missing, NAMES[missing], names)}{perhaps}")
+    raise DataError(f"{path}: {lacks(missing, NAMES[missing], names, likely if missing == 'document' else None)}")
 
 
-def lacks(role: str, known: Sequence[str], names: Sequence[str]) -> str:
-    """Return the words for a log without a column of a role."""
-    return no_column(role, f"columns={{{role!r}: 'NAME'}}", known, names)
+def lacks(role: str, known: Sequence[str], names: Sequence[str], likely: str | None = None) -> str:
+    """Return the words for a log without a column of a role, which is likely that of a name."""
+    remedy = f"{'Perhaps it is' if likely else 'Name it'}: columns={{{role!r}: {likely or 'NAME'!r}}}"
+    return no_column(role, remedy, known, names)

@@ -310,9 +310,9 @@ def _column(left: Columns, free: Sequence[str], wanted: Wanted, option: str, ask
     found = (
         candidates[0] if candidates else likely(option, [n for n in free if n not in wanted.named | _answers(asked)])
     )
-    naming = f'{option}="COLUMN"'
+    naming = f'Name it: {option}="COLUMN"'
     if candidates:
-        question = f"the table has several columns that may be the {what} ({', '.join(candidates)}). Name it: {naming}."
+        question = f"the table has several columns that may be the {what} ({', '.join(candidates)}). {naming}."
     elif found != COLUMN:
         question = f"the table {no_column(what, naming)} Perhaps it is {found!r}."
     else:

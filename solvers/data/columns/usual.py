@@ -112,10 +112,10 @@ def find_roles(
     return found
 
 
-def no_column(what: str, naming: str, known: Sequence[str] = (), names: Sequence[str] = ()) -> str:
-    """Return the words for a table without a column of what; naming says how the user names it."""
+def no_column(what: str, remedy: str, known: Sequence[str] = (), names: Sequence[str] = ()) -> str:
+    """Return the words for a table without a column of what; the remedy says how the user names it."""
     among = f" Recognised names are {', '.join(known)}; its columns: {shown(names)}." if known else ""
-    return f"has no column of the {what}. Name it: {naming}.{among}"
+    return f"has no column of the {what}. {remedy}.{among}"
 
 
 def shown(names: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import ipc
 
+import ranktune
 from ranktune.solvers.clicks.reading.click_log import ClickLog
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.columns.amounts import MISSING
@@ -124,11 +125,6 @@ def as_training(source: Any) -> object:
     return queries.feature_names, queries.features.tolist(), queries.grades.tolist(), list(queries.query_ids)
 
 
-def as_scores(source: Any) -> object:
-    ranking: Any = open_ranking(source)
-    return ranking.by_query
-
-
 def as_log(source: Any) -> object:
     log = ClickLog.open(source)
     return sorted(impressions(log).items()), log.account.left_out
@@ -136,18 +132,20 @@ def as_log(source: Any) -> object:
 
 def ids_and(**columns: list[str | None]) -> Drawn:
     """Return the columns of a table of documents, with ids."""
-    rows = range(24)
-    return {"query": [f"q{k % 5}" for k in rows], "doc_id": [f"d{k}" for k in rows], **columns}
+    numbers: Any = range(24)
+    return {
+        "query": [f"q{k % 5}" for k in numbers],
+        "rank": [f"{k // 5 + 1}" for k in numbers],
+        "item": [f"d{k}" for k in numbers],
+        **columns,
+    }
 
 
 WAYS: Mapping[str, tuple[Callable[[Any], object], Callable[[Drawn], Drawn]]] = {
     "training": (as_training, dict),
-    "judgments": (lambda source: read_judgments(source).by_query, lambda drawn: ids_and(rating=drawn["c0"])),
-    "scores": (as_scores, lambda drawn: ids_and(score=drawn["c0"])),
-    "clicks": (
-        as_log,
-        lambda drawn: ids_and(rank=[str(k // 5 + 1) for k in range(24)], click=drawn["grade"], time=drawn["c0"]),
-    ),
+    "judgments": (lambda source: read_judgments(source).by_query, lambda table: ids_and(rating=table["c0"])),
+    "scores": (lambda source: vars(open_ranking(source))["by_query"], lambda table: ids_and(score=table["c0"])),
+    "clicks": (as_log, lambda table: ids_and(click=table["grade"], time=table["c0"])),
 }
 """What reads tables: its values, and the table that it is given, made of a drawn one."""
 
@@ -188,6 +186,7 @@ def test_a_comma_may_be_the_decimal_sign(way: str, tmp_path: Path) -> None:
 
 OPENED: Mapping[str, Callable[[Path], object]] = {
     **{way: reads for way, (reads, _) in WAYS.items()},
+    "conversion": lambda path: ranktune.convert(path, path.parent / str(path.stat().st_mtime_ns)),
     "any table": lambda path: open_table(path).read(),
     "any table as text": lambda path: open_table(path).read(text=True),
 }
@@ -198,9 +197,9 @@ OPENED: Mapping[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda lines: [*lines[:3], "1,2", *lines[3:]], r"a\.csv:4: has 2 cells, and the first line 6"),
-        (lambda lines: [*lines[:3], lines[3] + ",4", *lines[3:]], r"a\.csv:4: has 7 cells, and the first line 6"),
-        (lambda lines: [*lines[:3], "", *lines[3:]], r"a\.csv:4: is empty, and rows follow"),
+        (lambda lines: [*lines[:3], "1,2", *lines[3:]], r"a\.csv.*:4: has 2 cells, and the first line 6"),
+        (lambda lines: [*lines[:3], lines[3] + ",4", *lines[3:]], r"a\.csv.*:4: has 7 cells, and the first line 6"),
+        (lambda lines: [*lines[:3], "", *lines[3:]], r"a\.csv.*:4: is empty, and rows follow"),
         (lambda lines: [lines[0].replace("score", "qid"), *lines[1:]], "several columns called 'qid'"),
     ],
     ids=["short", "long", "empty", "twice"],
@@ -211,12 +210,13 @@ def test_rows_that_are_not_whole_are_refused_alike(
     if (way, "empty" in words) == ("judgments", True):
         pytest.skip("files of Quepid have empty lines")
     lines = [
-        "qid,grade,docid,score,rank,click",
+        "qid,grade,item,score,rank,click",
         *(f"{k // 4},{k % 3},d{k},{k / 2},{k % 4 + 1},{k % 2}" for k in range(12)),
     ]
-    path = tmp_path / "a.csv"
-    path.write_text("\n".join(lines) + "\n\n")
-    OPENED[way](path)
-    path.write_text("\n".join(change(lines)) + "\n")
-    with pytest.raises(DataError, match=words):
+    for name, pack in (("a.csv", bytes), ("a.csv.gz", gzip.compress)):
+        path = tmp_path / name
+        path.write_bytes(pack(("\n".join(lines) + "\n\n").encode()))
         OPENED[way](path)
+        path.write_bytes(pack(("\n".join(change(lines)) + "\n").encode()))
+        with pytest.raises(DataError, match=words):
+            OPENED[way](path)

@@ -124,7 +124,7 @@ class CsvFile:
         types, done = dict.fromkeys(names, pa.string()) if text else self._types, 0
         with self._faults(), self._opened(names, types) as reader:
             for batch in reader:
-                if self._rows is None and not self._dialect.alone and _has_empty_row(batch):
+                if self._rows is None and _has_empty_row(batch):
                     self._rows = check_rows(self.path, self._dialect) - (not self._titles)
                 kept = batch.num_rows if self._rows is None else min(max(self._rows - done, 0), batch.num_rows)
                 done += batch.num_rows
@@ -159,10 +159,7 @@ class CsvFile:
 
     def _options(self, names: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, object]:
         read = {"block_size": self._block, "use_threads": False, "column_names": self._titles or None}
-        alone = self._dialect.alone
-        form = {"delimiter": self._dialect.separator, "newlines_in_values": True, "ignore_empty_lines": alone}
-        if alone:
-            form["invalid_row_handler"] = lambda row: "skip" if row.actual_columns == 1 else "error"
+        form = {"delimiter": self._dialect.separator, "newlines_in_values": True, "ignore_empty_lines": False}
         convert = {
             "null_values": MISSING, "strings_can_be_null": True, "true_values": ["true"], "false_values": ["false"],
             "decimal_point": "," if self._dialect.decimal_comma else ".",
@@ -175,10 +172,10 @@ class CsvFile:
         }
 
     def _opened(self, names: Sequence[str], types: Mapping[str, pa.DataType]) -> csv.CSVStreamingReader:
-        return csv.open_csv(_source(self.path), **self._options(names, types))
+        return csv.open_csv(_source(self.path, self._dialect), **self._options(names, types))
 
     def _read(self, names: Sequence[str]) -> pa.Table:
-        return csv.read_csv(_source(self.path), **self._options(names, {}))
+        return csv.read_csv(_source(self.path, self._dialect), **self._options(names, {}))
 
 
 class _Unpacked(io.RawIOBase):
@@ -200,7 +197,12 @@ class _Unpacked(io.RawIOBase):
         return count
 
 
-def _source(path: Path) -> object:
+def _source(path: Path, dialect: Dialect) -> object:
+    if dialect.alone:
+        text = io.StringIO()
+        rows = (row for _, row in _rows_of(path, dialect) if len(row) > 1)
+        python_csv.writer(text, delimiter=dialect.separator).writerows(rows)
+        return pa.BufferReader(text.getvalue().encode())
     with open(path, "rb") as file:
         packed = path.suffix in COMPRESSED or file.read(3).startswith(PACKED)
     return pa.PythonFile(_Unpacked(path), mode="r") if packed else str(path)
@@ -218,29 +220,29 @@ def check_rows(path: Path, dialect: Dialect) -> int:
 
     Raises DataError for a row that has another number of cells than the first one, and for an empty line before a row.
     """
-    position, expected, rows, empty = Position(path), 0, 0, 0
-    reader = python_csv.reader((f"{line}\n" for line in lines_of(position)), delimiter=dialect.separator)
-    try:
-        for row in reader:
-            if len(row) <= dialect.alone:
-                empty = empty or position.lines
-                continue
-            if empty and not dialect.alone:
-                raise _empty(path, empty)
-            rows, expected = rows + 1, expected or len(row)
-            if len(row) != expected:
-                raise _wrong(path, position.lines, len(row), expected)
-    except python_csv.Error as error:
-        raise DataError(f"{path}:{position.lines}: {error}.") from None
+    expected, rows, empty = 0, 0, 0
+    for line, row in _rows_of(path, dialect):
+        if len(row) <= dialect.alone:
+            empty = empty or line
+            continue
+        if empty and not dialect.alone:
+            raise DataError(
+                f"{path}:{empty}: is empty, and rows follow. Remove the line, or give it a cell for each column."
+            )
+        rows, expected = rows + 1, expected or len(row)
+        if len(row) != expected:
+            raise DataError(
+                f"{path}:{line}: has {len(row)} cells, and the first line {expected}: every row needs a cell for each "
+                "column, if only an empty one. Is the file cut off?"
+            )
     return rows
 
 
-def _empty(path: Path, line: int) -> DataError:
-    return DataError(f"{path}:{line}: is empty, and rows follow. Remove the line, or give it a cell for each column.")
-
-
-def _wrong(path: Path, line: int, cells: int, expected: int) -> DataError:
-    return DataError(
-        f"{path}:{line}: has {cells} cells, and the first line {expected}: every row needs a cell for each column, if "
-        "only an empty one. Is the file cut off?"
-    )
+def _rows_of(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the last line of each row, and its cells."""
+    position = Position(path)
+    try:
+        for row in python_csv.reader((f"{line}\n" for line in lines_of(position)), delimiter=dialect.separator):
+            yield position.lines, row
+    except python_csv.Error as error:
+        raise DataError(f"{path}:{position.lines}: {error}.") from None

@@ -64,8 +64,8 @@ def open_table(
     found = find_roles(table.names, roles, named, table.name)
     for role in needed:
         if role not in found:
-            naming = f'{role}="COLUMN"' if role in named else role
-            raise DataError(f"{table.name}: {no_column(USUAL[role].what or role, naming, roles[role], table.names)}")
+            remedy = f'Name it: {role}="COLUMN"' if role in named else f"Call it {role}"
+            raise DataError(f"{table.name}: {no_column(USUAL[role].what or role, remedy, roles[role], table.names)}")
     return replace(table, roles=found)
 
 

@@ -21,19 +21,14 @@ def test_all_columns_but_those_of_known_names_are_features() -> None:
     assert result.keys == {"qid": "query id", "grade": "grade", "docid": "document id"}
 
 
-@pytest.mark.parametrize("name", [*QUERIES, *(name.upper().replace("_", "-") for name in QUERIES)])
-def test_names_of_queries_are_recognised(name: str) -> None:
-    assert roles([name, "grade", "f"], Wanted())["query"] == name
-
-
-@pytest.mark.parametrize("name", [*GRADES, "rating"])
-def test_names_of_grades_are_recognised(name: str) -> None:
-    assert roles(["qid", name, "f"], Wanted())["grade"] == name
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_names_of_documents_are_recognised(name: str) -> None:
-    assert roles(["qid", "grade", name, "f"], Wanted())["document"] == name
+@pytest.mark.parametrize(
+    ("role", "name"), [("query", name) for name in QUERIES] + [("grade", name) for name in (*GRADES, "rating")]
+    + [("document", name) for name in DOCUMENTS]
+)  # fmt: skip
+def test_usual_names_are_recognised(role: str, name: str) -> None:
+    for written in (name, name.upper().replace("_", "-"), name.title().replace("_", " ")):
+        others = {"query": "qid", "grade": "y", "document": "docid"} | {role: written}
+        assert roles([*others.values(), "f"], Wanted())[role] == written
 
 
 @pytest.mark.parametrize(

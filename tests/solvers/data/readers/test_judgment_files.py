@@ -85,7 +85,6 @@ def test_a_quoted_cell_keeps_its_lines_and_others_their_quotes(sign: str, tmp_pa
         ("q_id,docno,rating\na,D1,1\na,D1,2", "document D1 of query a has the grades 1 and 2"),
         ("shoe red\tD1\t1\nshoe 0 D2 1", "judged:1: has a tab and a space"),
         ("a b\tc\nd e\tf", "judged: 'c' is no grade"),
-        ("q;d,rating\na;b,2", "has no column of the query id"),
         ('{"a": 1}', "has no column of the query id"),
         ('[{"a": 1}]', "without judgmentRatings"),
         ("[" * 5000, "no JSON"),
@@ -101,7 +100,6 @@ def test_a_quoted_cell_keeps_its_lines_and_others_their_quotes(sign: str, tmp_pa
         ("7 0 a 2\n7 0 a x\n", "judged: 'x' is no grade, of document a of query 7"),
         ("7 0 a nan\n", "holds no judgments"),
         ("7 0 a 1_0\n", "judged: '1_0' is no grade"),
-        ("7 0 a \uff11\n", "judged: .* is no grade"),
         ("7 0 a 2 3\n", "judged:1: '7 0 a 2 3' is not clear"),
     ],
 )
@@ -112,7 +110,7 @@ def test_what_is_not_clear_is_refused(text: str, words: str, tmp_path: Path) -> 
 
 
 def random_file(generator: np.random.Generator) -> tuple[str, dict[str, dict[str, float]]]:
-    """A table of judgments with any separator, and what it says."""
+    """Judgments without titles, with any separator, and what they say."""
     sign = str(generator.choice(list("\t,; ")))
     letters = list("ab1.:/-_ '") + ([] if sign == "\t" else [",", ";"])
     letters = [letter for letter in letters if not (sign == " " and letter in " \t")]
@@ -122,12 +120,8 @@ def random_file(generator: np.random.Generator) -> tuple[str, dict[str, dict[str
 
     pairs = dict.fromkeys((name(), name()) for _ in range(generator.integers(2, 12)))
     rows = [(query, document, int(generator.integers(0, 4))) for query, document in pairs]
-    form = generator.integers(3)
-    lines = [["query", "doc_id", "rating"]] * bool(form == 2) + [
-        [query, "0", document, str(grade)] if form else [query, document, str(grade)] for query, document, grade in rows
-    ]
-    if form == 2:
-        lines = [lines[0], *([query, document, str(grade)] for query, document, grade in rows)]
+    iteration = ["0"] * int(generator.integers(2))
+    lines = [[query, *iteration, document, str(grade)] for query, document, grade in rows]
     expected: dict[str, dict[str, float]] = {}
     for query, document, grade in rows:
         expected.setdefault(query, {})[document] = float(grade)
