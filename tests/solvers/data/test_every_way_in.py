@@ -202,7 +202,6 @@ OPENED: Mapping[str, Callable[[Path], object]] = {
         (lambda lines: [*lines[:3], "", *lines[3:]], r"a\.csv.*:4: is empty, and rows follow"),
         (lambda lines: [lines[0].replace("score", "qid"), *lines[1:]], "several columns called 'qid'"),
     ],
-    ids=["short", "long", "empty", "twice"],
 )
 def test_rows_that_are_not_whole_are_refused_alike(
     way: str, change: Callable[[list[str]], list[str]], words: str, tmp_path: Path

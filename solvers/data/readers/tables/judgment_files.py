@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import repeat
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError, unguarded
@@ -49,7 +49,7 @@ _HEAD = re.compile(r"\s*#\s*qid:([^\s:]+):\s*(.*)")
 
 
 class Row(NamedTuple):
-    """A judgment with its grade as it is written, and its weight where the file has weights."""
+    """A judgment, whose grade is first as it is written and then a number, and its weight if the file has weights."""
 
     query: str
     document: str
@@ -57,20 +57,15 @@ class Row(NamedTuple):
     weight: float | None = None
 
 
-Judgment: TypeAlias = tuple[str, str, float, float | None]
-"""A query, a document, its grade and its weight."""
-
-
-def judgments_in(path: Path, named: JsonView) -> tuple[list[Judgment], dict[str, str]]:
+def judgments_in(path: Path, named: JsonView) -> tuple[list[Row], dict[str, str]]:
     """Return the judgments of a file, and query words -> query id where it has both.
 
     named are the options of reading, of which those that name columns of the file, and words for grades, hold for it.
     """
     known = values_by_name(named.get("grades") or (), GRADES_RULE, number_of)
-    columns = {role: named.get(role) for role in ROLES}
-    table, words = _table(path, columns, known), dict[str, str]()
+    table, words = _table(path, named, known), dict[str, str]()
     if table is not None:
-        return _graded(path, _of_table(table, columns), known), words
+        return _graded(path, _of_table(table, named), known), words
     lines = [(number, line) for number, line in enumerate(lines_of(Position(path)), start=1) if line.strip()]
     rows: Iterable[Row] = ()
     if any(map(_LISTED.fullmatch, (line for _, line in lines))):
@@ -82,7 +77,7 @@ def judgments_in(path: Path, named: JsonView) -> tuple[list[Judgment], dict[str,
     return _graded(path, rows, known), words
 
 
-def _graded(path: Path, rows: Iterable[Row], known: Mapping[str, float]) -> list[Judgment]:
+def _graded(path: Path, rows: Iterable[Row], known: Mapping[str, float]) -> list[Row]:
     """Return the judgments of the rows that have a grade, and a weight above 0 if any have a weight.
 
     Grades below 0, which TREC gives to spam, become 0. Raises Undecided for words whose numbers are not known.
@@ -99,10 +94,10 @@ def _graded(path: Path, rows: Iterable[Row], known: Mapping[str, float]) -> list
         raise number_each(f"{problem} Is it a word for one?", words, known or usual_grades(list(values)))
     if not read:
         raise DataError(f"{path}: holds no judgments: no row has a grade, and a weight where there are any. {FORMS}")
-    return [(row.query, row.document, max(values[text] or 0.0, 0.0), row.weight) for row, text in read]
+    return [row._replace(grade=max(values[text] or 0.0, 0.0)) for row, text in read]
 
 
-def _table(path: Path, named: Mapping[str, object], known: Mapping[str, object]) -> OpenTable | None:
+def _table(path: Path, named: JsonView, known: Mapping[str, object]) -> OpenTable | None:
     """Return a file with titles as a table, None for any other."""
     if kind_of(path) in ("parquet", "arrow"):
         return open_table(path)
@@ -120,7 +115,7 @@ def _table(path: Path, named: Mapping[str, object], known: Mapping[str, object])
         return OpenTable(str(path), CsvFile(path, dialect._replace(alone=dialect.separator != "\t")))
 
 
-def _of_table(table: OpenTable, named: Mapping[str, object]) -> Iterable[Row]:
+def _of_table(table: OpenTable, named: JsonView) -> Iterable[Row]:
     """Return the judgments of a table with titles; RankTune guards texts in csv against spreadsheets."""
     needed = ("qid", "document", "grade")
     roles = {**ROLES, **find_roles(table.names, ROLES, named)}

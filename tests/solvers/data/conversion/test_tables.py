@@ -158,14 +158,3 @@ def test_columns_that_are_no_features_are_named(tmp_path: Path) -> None:
     with pytest.raises(DataError) as expected:
         ranktune.read(path)
     assert str(result.value) == str(expected.value)
-
-
-@pytest.mark.parametrize("at", [4, 60, -200, -20])
-def test_a_damaged_parquet_file_is_refused(at: int, tmp_path: Path) -> None:
-    path = tmp_path / "data.parquet"
-    frame().to_pandas().to_parquet(path, write_page_checksum=True)
-    content = bytearray(path.read_bytes())
-    content[at] ^= 8
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=r"data\.parquet: "):
-        ranktune.convert(path, tmp_path / "made")

@@ -62,9 +62,8 @@ def test_judgments_of_other_tools_give_their_grades(name: str, tmp_path: Path) -
     assert queries.grades.tolist() == [grade for _, _, grade in ROWS]
 
 
-@pytest.mark.parametrize("sign", [",", "\t", ";"])
-def test_columns_of_any_name_are_named_by_the_options_of_columns(sign: str, tmp_path: Path) -> None:
-    (tmp_path / "judged").write_text(table(sign, "note|keyword|sku|stars", "n|{0}|{1}|{2}").replace("|", sign))
+def test_columns_of_any_name_are_named_by_the_options_of_columns(tmp_path: Path) -> None:
+    (tmp_path / "judged").write_text(table(";", "note|keyword|sku|stars", "n|{0}|{1}|{2}"))
     frame = pl.DataFrame({"keyword": [row[0] for row in ROWS], "sku": [row[1] for row in ROWS], "f": range(len(ROWS))})
     options: Any = {"qid": "keyword", "document": "sku", "grade": "stars"}
     queries = ranktune.read(frame, qrels=tmp_path / "judged", **options)
@@ -91,15 +90,12 @@ def test_a_quoted_cell_keeps_its_lines_and_others_their_quotes(sign: str, tmp_pa
         ("2 qid:1 # D1\nD1 1", "is no line GRADE qid:ID"),
         ("query,docid,Rater A,Rater B\na,D1,3,2", 'has no column of the grade. Name it: grade="COLUMN"'),
         ("shoe red D1 2\nhat 0 D6 1", "not clear"),
-        ("red, shoe,D1,2\nhat,D6,1", "not clear"),
         ("query-id\tcorpus-id\tscore\na\tD1\t1\nb D2 1", "judged:3: has 1 cells, and the first line 3"),
         ("q,d,rating\na,D1,1", "has no column of the query id. Name it: qid="),
-        ("title,other\n1,2", "judged:1: 'title,other' is not clear as a judgment"),
         ("", "no judgments"),
         ("7 0 a 2\n7 0 b 1\n7 0 a 1\n", "document a of query 7 has the grades 2 and 1"),
         ("7 0 a 2\n7 0 a x\n", "judged: 'x' is no grade, of document a of query 7"),
         ("7 0 a nan\n", "holds no judgments"),
-        ("7 0 a 1_0\n", "judged: '1_0' is no grade"),
         ("7 0 a 2 3\n", "judged:1: '7 0 a 2 3' is not clear"),
     ],
 )
