@@ -15,7 +15,7 @@ from ranktune.solvers.core.arrays import Array, Floats
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
 from ranktune.solvers.data.columns.arrow import is_number
 from ranktune.solvers.data.columns.grammar import ids_of, number_of
-from ranktune.solvers.data.columns.roles import DOCUMENTS, QUERIES
+from ranktune.solvers.data.columns.roles import DOCUMENTS
 from ranktune.solvers.data.columns.usual import USUAL, no_column, plain, usual
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.streams import Position, lines_of, words_of
@@ -23,7 +23,7 @@ from ranktune.solvers.data.readers.tables.opening import open_table, read_roles
 from ranktune.solvers.data.readers.tables.runs import read_run
 from ranktune.solvers.rankings.base import Wanted, checked_scores
 
-ROLES = {"qid": QUERIES, "document": DOCUMENTS, "score": usual("score")}
+ROLES = {"qid": usual("qid", "group", "query"), "document": DOCUMENTS, "score": usual("score")}
 ByDocument = Mapping[str, float]
 
 
@@ -186,6 +186,8 @@ def scores_of_table(source: object, name: str) -> RowScores | IdScores:
         raise DataError(f"{name}: {no_column('score', 'Call it score', ROLES['score'], table.names)}")
     columns = read_roles(replace(table, roles={**table.roles, "score": [score]}))
     values = np.array(columns["score"])
+    if absent := np.isnan(values).sum():
+        raise DataError(f"{name}: {absent} scores are missing. Every row needs one.")
     if plain(score) in USUAL["position"].names:
         warnings.warn(
             f"{name} ranks the lowest first, since {score!r} is called as a position is. If the highest are the best, "

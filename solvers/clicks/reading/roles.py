@@ -12,12 +12,11 @@ from ranktune.solvers.data.columns.grammar import values_by_name
 from ranktune.solvers.data.columns.usual import find_roles, no_column, plain, usual
 
 NAMES: Mapping[str, Sequence[str]] = {
-    **{
-        role: usual(role)
-        for role in ("query", "search", "document", "position", "time", "kind", "propensity", "source", "results")
-    },
-    "session": usual("session", "user"),
-}
+    role: usual(role, *(["user"] if role == "session" else []))
+    for role in (
+        "query", "search", "document", "position", "session", "time", "kind", "propensity", "source", "results",
+    )
+}  # fmt: skip
 """What a column can be, and the names that suggest it. Of several, the first is taken; of sessions, the first that a
 row has."""
 

@@ -36,9 +36,9 @@ ROLES: Mapping[str, Role] = {
     "query": USUAL["qid"],
     "grade": USUAL["grade"],
     "document": USUAL["document"],  # of several columns, that of the first name
-    **{option: Role("", what=COLUMNS[name].what, option=option) for option, name in OPTIONS.items()},
-    "order": Role("", what="time", option="group_by_time"),
-    "session": Role("", what="group", option="session"),
+    **{option: Role("", str, COLUMNS[name].what, option) for option, name in OPTIONS.items()},
+    "order": Role("", str, "time", "group_by_time"),
+    "session": Role("", str, "group", "session"),
 }
 
 RESERVED: Mapping[str, Role] = {

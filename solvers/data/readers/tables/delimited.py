@@ -6,9 +6,9 @@ import csv as python_csv
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -33,13 +33,13 @@ BLOCK = 1 << 20
 class Dialect(NamedTuple):
     """What separates the cells of a csv or tsv file, and whether a comma is the decimal sign of its numbers.
 
-    alone: rows without cells, or of one, are left out: so Quepid writes a query without documents. In a file with tabs,
-    such a row may be parted by spaces.
+    is_loose: quotes that are not those of csv are text, and rows without cells are left out, as are those of one cell,
+    by which Quepid writes a query without documents; with tabs, spaces may part the cells of such a row.
     """
 
     separator: str
     decimal_comma: bool
-    alone: bool = False
+    is_loose: bool = False
 
 
 def dialect_of(path: Path) -> Dialect:
@@ -54,6 +54,10 @@ def dialect_of(path: Path) -> Dialect:
     cells = [cell for row in rows for cell in row.split(separator)] if separator != "," else []
     commas, points = (any(map(sign.fullmatch, cells)) for sign in (_DECIMAL_COMMA, _DECIMAL_POINT))
     return Dialect(separator, commas and not points)
+
+
+Cells: TypeAlias = Sequence[tuple[int, list[str]]]
+"""The number and the cells of each row."""
 
 
 def open_csv(path: Path) -> OpenTable:
@@ -198,10 +202,9 @@ class _Unpacked(io.RawIOBase):
 
 
 def _source(path: Path, dialect: Dialect) -> object:
-    if dialect.alone:
+    if dialect.is_loose:
         text = io.StringIO()
-        rows = (row for _, row in _rows_of(path, dialect) if len(row) > 1)
-        python_csv.writer(text, delimiter=dialect.separator).writerows(rows)
+        python_csv.writer(text, delimiter=dialect.separator).writerows(row for _, row in _rows_of(path, dialect))
         return pa.BufferReader(text.getvalue().encode())
     with open(path, "rb") as file:
         packed = path.suffix in COMPRESSED or file.read(3).startswith(PACKED)
@@ -222,10 +225,10 @@ def check_rows(path: Path, dialect: Dialect) -> int:
     """
     expected, rows, empty = 0, 0, 0
     for line, row in _rows_of(path, dialect):
-        if len(row) <= dialect.alone:
+        if not row:
             empty = empty or line
             continue
-        if empty and not dialect.alone:
+        if empty:
             raise DataError(
                 f"{path}:{empty}: is empty, and rows follow. Remove the line, or give it a cell for each column."
             )
@@ -241,8 +244,21 @@ def check_rows(path: Path, dialect: Dialect) -> int:
 def _rows_of(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the last line of each row, and its cells."""
     position = Position(path)
+    if dialect.is_loose:
+        rows = cells_of(list(enumerate(lines_of(position), start=1)), dialect.separator)
+        yield from ((line, row) for line, row in rows if len(row) > (dialect.separator != "\t"))
+        return
     try:
         for row in python_csv.reader((f"{line}\n" for line in lines_of(position)), delimiter=dialect.separator):
             yield position.lines, row
     except python_csv.Error as error:
         raise DataError(f"{path}:{position.lines}: {error}.") from None
+
+
+def cells_of(lines: Sequence[tuple[int, str]], sign: str | None) -> Cells:
+    """Return the number of the last line of each row, and its cells; quotes that are not those of csv are text."""
+    if sign is not None:
+        rows = python_csv.reader((f"{line}\n" for _, line in lines), delimiter=sign, strict=True)
+        with suppress(python_csv.Error):
+            return [(lines[rows.line_num - 1][0], [cell.strip() for cell in row]) for row in rows]
+    return [(number, [cell.strip() for cell in line.split(sign)] * bool(line.strip())) for number, line in lines]

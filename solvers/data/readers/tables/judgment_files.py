@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +29,7 @@ from ranktune.solvers.data.readers.formats import first_line
 from ranktune.solvers.data.readers.parsing.streams import Position, lines_of
 from ranktune.solvers.data.readers.tables.arrow_files import kind_of
 from ranktune.solvers.data.readers.tables.batches import OpenTable, reading
-from ranktune.solvers.data.readers.tables.delimited import CsvFile, dialect_of
+from ranktune.solvers.data.readers.tables.delimited import Cells, CsvFile, cells_of, dialect_of
 from ranktune.solvers.data.readers.tables.opening import open_table, read_roles
 
 FORMS = (
@@ -82,8 +81,8 @@ def _graded(path: Path, rows: Iterable[Row], known: Mapping[str, float]) -> list
 
     Grades below 0, which TREC gives to spam, become 0. Raises Undecided for words whose numbers are not known.
     """
-    read = [(row, str(row.grade).strip()) for row in rows if row.grade is not None]
-    read = [(row, text) for row, text in read if text not in MISSING and (row.weight is None or row.weight > 0.0)]
+    known_rows = (row for row in rows if row.weight is None or row.weight > 0.0)
+    read = [(row, text) for row in known_rows if (text := str(row.grade)) not in MISSING]
     values = {text: known.get(text, number_of(text)) for _, text in read}
     words = [text for text, value in values.items() if value is None or not math.isfinite(value)]
     if words:
@@ -108,11 +107,11 @@ def _table(path: Path, named: JsonView, known: Mapping[str, object]) -> OpenTabl
                 return open_table(path)
         return None
     dialect = dialect_of(path)
-    titles = _cells([(1, first)], dialect.separator)[0][1]
+    titles = cells_of([(1, first)], dialect.separator)[0][1]
     if not find_roles(titles, ROLES, named) or _is_grade(titles[-1] or "-", known):
         return None
     with reading(str(path)):
-        return OpenTable(str(path), CsvFile(path, dialect._replace(alone=dialect.separator != "\t")))
+        return OpenTable(str(path), CsvFile(path, dialect._replace(is_loose=True)))
 
 
 def _of_table(table: OpenTable, named: JsonView) -> Iterable[Row]:
@@ -122,7 +121,7 @@ def _of_table(table: OpenTable, named: JsonView) -> Iterable[Row]:
     columns = read_roles(open_table(table, roles, dict.fromkeys(needed), needed))
     weights = columns.get("document_weight", repeat(None))
     clean = unguarded if isinstance(table.source, CsvFile) and "document_weight" in columns else str
-    texts = ([clean(text).strip() for text in columns[role]] for role in needed)
+    texts = (map(clean, columns[role]) for role in needed)
     return map(Row, *texts, weights)
 
 
@@ -141,7 +140,7 @@ def _of_rows(path: Path, lines: Sequence[tuple[int, str]], known: Mapping[str, o
 
     Spaces part cells where nothing else does: between tabs or commas they belong to queries and documents.
     """
-    parted, words = [_cells(lines, sign) for sign in "\t,;" if sign in lines[0][1]], _cells(lines, None)
+    parted, words = [cells_of(lines, sign) for sign in "\t,;" if sign in lines[0][1]], cells_of(lines, None)
     found = [table for table in parted if _is_judged(table, known)]
     for number, line in lines if not found and _is_graded(words, known) else ():
         if "\t" in line and any(" " in cell.strip() for cell in line.split("\t")):
@@ -159,20 +158,7 @@ def _of_rows(path: Path, lines: Sequence[tuple[int, str]], known: Mapping[str, o
         yield Row(cells[0], cells[-2], cells[-1])
 
 
-Table = Sequence[tuple[int, list[str]]]
-"""The number and the cells of each line."""
-
-
-def _cells(lines: Sequence[tuple[int, str]], sign: str | None) -> Table:
-    """Return the cells of each row; quotes that are not those of csv belong to the text."""
-    if sign is not None:
-        rows = csv.reader((f"{line}\n" for _, line in lines), delimiter=sign, strict=True)
-        with suppress(csv.Error):
-            return [(lines[rows.line_num - 1][0], [cell.strip() for cell in row]) for row in rows]
-    return [(number, [cell.strip() for cell in line.split(sign)]) for number, line in lines]
-
-
-def _is_judged(table: Table, known: Mapping[str, object], most: int = 0) -> bool:
+def _is_judged(table: Cells, known: Mapping[str, object], most: int = 0) -> bool:
     """Return whether rows are of three cells, or of four, where the second is TREC's iteration.
 
     most is how many words that are not known may be grades.
@@ -181,7 +167,7 @@ def _is_judged(table: Table, known: Mapping[str, object], most: int = 0) -> bool
     return plain and {len(cells) for _, cells in table} <= {3, 4} and _is_graded(table, known, most)
 
 
-def _is_graded(table: Table, known: Mapping[str, object], most: int = 0) -> bool:
+def _is_graded(table: Cells, known: Mapping[str, object], most: int = 0) -> bool:
     return len({cells[-1] for _, cells in table if not _is_grade(cells[-1], known)}) <= most
 
 
@@ -191,12 +177,10 @@ def _is_grade(cell: str, known: Mapping[str, object]) -> bool:
 
 def _of_json(path: Path, text: str) -> Iterator[Row]:
     try:
-        every = list(_judged(json_of(text)))
+        content = json_of(text)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: is no JSON ({error}). {FORMS}") from None
-    if not every:
-        raise DataError(f"{path}: is JSON without judgmentRatings and requests. {FORMS}")
-    for judged in every:
+    for judged in _judged(content):
         query = judged.get("query", judged.get("id"))
         for rating in item if isinstance(item := judged.get("ratings"), list) else ():
             document = rating.get("docId", rating.get("_id")) if isinstance(rating, Mapping) else None

@@ -85,7 +85,7 @@ def test_a_quoted_cell_keeps_its_lines_and_others_their_quotes(sign: str, tmp_pa
         ("shoe red\tD1\t1\nshoe 0 D2 1", "judged:1: has a tab and a space"),
         ("a b\tc\nd e\tf", "judged: 'c' is no grade"),
         ('{"a": 1}', "has no column of the query id"),
-        ('[{"a": 1}]', "without judgmentRatings"),
+        ('[{"a": 1}]', "holds no judgments"),
         ("[" * 5000, "no JSON"),
         ("2 qid:1 # D1\nD1 1", "is no line GRADE qid:ID"),
         ("query,docid,Rater A,Rater B\na,D1,3,2", 'has no column of the grade. Name it: grade="COLUMN"'),
