@@ -5,7 +5,6 @@ import gzip
 import json
 import re
 import warnings
-from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -162,17 +161,17 @@ def outcome(way: str, source: object) -> str:
 
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.thorough) for part in range(1, 50))])
 def test_a_table_is_the_same_in_every_form(part: int, tmp_path: Path) -> None:
-    refused = Counter[str]()
+    refused = 0
     for seed in range(10 * part, 10 * part + 10):
         table, word = drawn(seed), list(filter(None, MISSING))[seed % (len(MISSING) - 1)]
         for way, (_, made) in WAYS.items():
             forms = ways_in(made(table), tmp_path, word)
             expected = outcome(way, forms["csv"])
-            refused[way] += not expected.startswith("(")
+            refused += not expected.startswith("(")
             for form, source in forms.items():
                 if way == "training" or isinstance(source, Path):
                     assert outcome(way, source) == expected, (seed, way, form, word)
-    assert max(refused.values()) < 10
+    assert refused < 30
 
 
 @pytest.mark.parametrize("way", ["judgments", "scores", "clicks"])
