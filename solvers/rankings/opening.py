@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 
@@ -14,10 +13,11 @@ from ranktune.solvers.core.arrays import Floats, dense
 from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, RankTuneWarning, nearest
 from ranktune.solvers.data.columns.arrow import is_frame
 from ranktune.solvers.data.columns.grammar import number_of
+from ranktune.solvers.data.columns.usual import USUAL, plain
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.formats import READERS, ending, find_reader, first_line
+from ranktune.solvers.data.readers.formats import READERS, ending, first_line, reader_of
 from ranktune.solvers.data.sources import catalogue
-from ranktune.solvers.data.sources.inspection import POSITIONS, are_positions
+from ranktune.solvers.data.sources.inspection import are_positions
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.solvers.models.other_libraries.opening import HEAD, read_other
 from ranktune.solvers.models.other_libraries.ranklib import read_ranklib
@@ -115,7 +115,7 @@ class ColumnRanking(FeatureRanking):
         if names is not None and 0 < number <= len(names) and self.column not in names:
             wanted = Wanted((names[number - 1],), 1)
         values = FeatureRanking(self.name, wanted, self.score).scores(queries)
-        guessed = self.column.lower() in POSITIONS or are_positions(values, queries, FEW)
+        guessed = plain(self.column) in USUAL["position"].names or are_positions(values, queries, FEW)
         if guessed and not self.is_position:
             warnings.warn(
                 f"{self.name} ranks the {'highest' if self.turned else 'lowest'} first, since {self.column!r} looks "
@@ -179,9 +179,12 @@ def _from_file(path: Path) -> Ranking:
         model = read_ranklib(path)
         ranking = of_model(model, str(path))
         return replace(ranking, wanted=Wanted(count=model.n_features, more=True))
-    if number_of(first_line(path)) is not None:
+    if not head.startswith((b"PAR1", b"ARROW1")) and number_of(first_line(path)) is not None:
         return scores_by_line(path)
-    if find_reader(path) is READERS["run"]:
+    reader = reader_of(path)
+    if reader is READERS["run"]:
         return scores_of_run(path)
+    if reader.is_table_file:
+        return scores_of_table(path, str(path))
     table = catalogue.open_table(path)
-    return scores_by_line(path) if table is None else scores_of_table(cast(Any, table.frame), str(path))
+    return scores_by_line(path) if table is None else scores_of_table(table.frame, str(path))

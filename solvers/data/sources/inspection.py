@@ -12,7 +12,8 @@ import numpy as np
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Json
 from ranktune.solvers.data.columns.decisions import Decision, Undecided, answered, left_out
 from ranktune.solvers.data.columns.meanings import tells_after
-from ranktune.solvers.data.columns.roles import ROLES, Wanted, exact_names, named
+from ranktune.solvers.data.columns.roles import RESERVED, Wanted, exact_names, named
+from ranktune.solvers.data.columns.usual import USUAL, plain
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 
@@ -39,7 +40,6 @@ _CHANCE = 1e-9
 
 _ROW_ID = "is another whole number in nearly every row, like an id."
 _UNKNOWN = "If it is not known when documents are ranked"
-POSITIONS = ("position", "pos", "rank", "ranking")
 
 
 @dataclass(frozen=True)
@@ -154,10 +154,9 @@ def _note(name: str, reason: str | None) -> str:
     """Return why a feature is suspect or what else its name stands for, with the argument that changes it."""
     if reason is not None:
         return f"{reason} {_UNKNOWN}: {_drop(name)}"
-    for role in ROLES.values():
-        if name.lower() in role.names:
-            return f'Called as {role.what}s are: {role.option}="{name}", or {_drop(name)}'
-    if name.lower() in POSITIONS:
+    if (role := RESERVED.get(plain(name))) is not None:
+        return f'Called as {role.what}s are: {role.option}="{name}", or {_drop(name)}'
+    if plain(name) in USUAL["position"].names:
         return f"Called as a position is. {_UNKNOWN}: {_drop(name)}"
     return ""
 

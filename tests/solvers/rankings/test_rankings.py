@@ -190,8 +190,8 @@ def test_missing_queries_documents_and_doubles_are_refused(queries: Queries) -> 
     assert_refused(frame[frame.qid != 3], queries, DataError, "no scores of 1 of 10 queries: 3")
     assert_refused(frame.drop(index=5), queries, DataError, "no score of document d5 of query")
     assert_refused(pd.concat([frame, frame[:1]]), queries, DataError, "two scores of document d0")
-    assert_refused(frame.drop(columns="qid"), queries, DataError, "none of query ids")
-    assert_refused(frame.drop(columns="score"), queries, DataError, "no column of scores")
+    assert_refused(frame.drop(columns="qid"), queries, DataError, "no column of the query id")
+    assert_refused(frame.drop(columns="score"), queries, DataError, "no column of the score")
     assert_refused(
         frame.drop(columns="docid").sample(frac=1.0, random_state=1), queries, DataError, "in the order of the rows"
     )
