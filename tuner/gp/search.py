@@ -7,7 +7,6 @@ quasi-Newton ascent: all starts are evaluated in one call, because its overhead 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -37,25 +36,14 @@ MAX_ENUMERATED_VALUES = 12
 """Integer axes with at most this many values are enumerated; of larger ones the two nearest values are tried."""
 
 
-_SOBOL = threading.Lock()
-"""scipy's Sobol is not safe to use from several threads."""
-
-
 def quasi_random(count: int, dimensions: int, generator: np.random.Generator, skip: int = 0) -> Floats:
     """Return points that fill the cube evenly, (count, dimensions), after the first skip of their sequence.
 
     Scrambled Sobol points: Owen 1998, "Scrambling Sobol' and Niederreiter-Xing Points".
     """
-    if dimensions <= DIMENSIONS:
-        return sobol_points(count, dimensions, generator, skip)
-    from scipy.stats import qmc
-
-    with _SOBOL:
-        engine = qmc.Sobol(dimensions, seed=generator)
-        if skip:
-            engine.fast_forward(skip)
-        points: Floats = engine.random(1 << (count - 1).bit_length())[:count]  # of a power of two they are balanced
-    return points
+    points = sobol_points(count, min(dimensions, DIMENSIONS), generator, skip)
+    rest = generator.random((skip + count, dimensions - points.shape[1]))  # few points fill so many dimensions nowhere
+    return np.hstack([points, rest[skip:]])
 
 
 @dataclass(eq=False)
@@ -108,7 +96,7 @@ def maximise(
     if all_rows is not None:
         pool.add(all_rows)
         row, free = pool.best_free(taken)
-        if not free and encoding.conditional:  # learnt conditions may hide what is left
+        if not free and encoding.activity.conditional:  # learnt conditions may hide what is left
             pool.add(encoding.mesh())
             row, _ = pool.best_free(taken)
         return row
