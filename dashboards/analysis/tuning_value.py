@@ -14,7 +14,7 @@ from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.policy.policy import POLICY
-from ranktune.tuner.selection.conclusion import tuning_gained
+from ranktune.tuner.selection.details import tuning_gained
 
 NO_CURVE = np.full(0, np.nan)
 MIN_RANDOM_TRIALS = 5

@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ranktune.dashboards.terminal.tables import FittedTable, four_digits, table, titled
-from ranktune.tuner.selection.results import Result, Row
+from ranktune.tuner.selection.results import Result
+from ranktune.tuner.selection.rows import Row
 from ranktune.tuner.statistics.measured import Interval
 
 UNSERVED = " *"

@@ -34,7 +34,7 @@ def importance(data: StudyData) -> list[Panel]:
 
 def drivers(data: StudyData) -> list[Panel]:
     """Return what drives the ranking: the most important features, and whether a higher value ranks higher."""
-    panel, *_ = importance(data) or [None]
+    panel = next(iter(importance(data)), None)
     if panel is None or panel.kind is None:
         return []
     effects = [effect for split in data.splits if split.explanations for effect in split.explanations.effects]

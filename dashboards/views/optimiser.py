@@ -16,10 +16,10 @@ from ranktune.dashboards.figures.kinds import Bars, Heat, Points
 from ranktune.dashboards.figures.panels import Frame, Panel, joined
 from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial, best_of
-from ranktune.dashboards.terminal.leaderboard import PARTS
 from ranktune.tuner.gp.proposal import EI, MIXED, THOMPSON
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Belief, Slice, fit_belief
+from ranktune.tuner.selection.details import PARTS
 
 DRAWS = 4
 """Functions sampled from the posterior."""

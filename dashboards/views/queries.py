@@ -18,7 +18,7 @@ from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.views.explained import contributions
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.tuner.selection.evidence import QueryDocuments
-from ranktune.tuner.selection.results import BASELINE, Row
+from ranktune.tuner.selection.rows import BASELINE, Row
 from ranktune.tuner.statistics.comparisons import compare_splits
 from ranktune.tuner.statistics.periods import Period
 

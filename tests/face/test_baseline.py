@@ -14,7 +14,7 @@ import ranktune
 from ranktune.notebook import StudyResult
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
-from ranktune.tuner.selection.results import BASELINE, WORSE
+from ranktune.tuner.selection.rows import BASELINE, WORSE
 from tests.support.commands import called
 
 STUDY: dict[str, Any] = {"solvers": "RidgeRanker", "trials": 2, "sampler": "random", "folds": 3}

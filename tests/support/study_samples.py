@@ -16,7 +16,8 @@ from ranktune.solvers.core.space import Choice, Float, Int, Value, is_active
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.selection.evidence import Evidence, QueryDocuments
-from ranktune.tuner.selection.results import Result, Row, SplitResult
+from ranktune.tuner.selection.results import Result, SplitResult
+from ranktune.tuner.selection.rows import Row
 from ranktune.tuner.statistics.measured import Interval
 from ranktune.tuner.study.declaration import Study
 

@@ -36,7 +36,8 @@ from ranktune.tuner.selection.leaderboard import (
     with_beside,
 )
 from ranktune.tuner.selection.rescoring import RESCORED
-from ranktune.tuner.selection.results import Result, Row, SplitResult
+from ranktune.tuner.selection.results import Result, SplitResult
+from ranktune.tuner.selection.rows import Row
 from ranktune.tuner.selection.serving import restriction
 from ranktune.tuner.splits.seals import remove_sealed
 from ranktune.tuner.splits.split import WHOLE

@@ -25,8 +25,19 @@ from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.models import has_model
 from ranktune.tuner.evaluation.plans import Delivered, Final
 from ranktune.tuner.selection.finals import Candidate, Entry, Scored, task_of
-from ranktune.tuner.selection.preferences import CLICKS, Preference, TuningGain
-from ranktune.tuner.selection.results import ALIKE, BASELINE, BETTER, CHOSEN, FIRST, WORSE, Gain, Row
+from ranktune.tuner.selection.rows import (
+    ALIKE,
+    BASELINE,
+    BETTER,
+    CHOSEN,
+    CLICKS,
+    FIRST,
+    WORSE,
+    Gain,
+    Preference,
+    Row,
+    TuningGain,
+)
 from ranktune.tuner.splits.seals import read_sealed
 from ranktune.tuner.statistics.comparisons import ALPHA, compare_splits, holm
 from ranktune.tuner.statistics.intervals import stratified_interval

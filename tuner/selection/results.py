@@ -14,174 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranktune.solvers.core.errors import Damaged, LeftOut, StudyError
-from ranktune.tuner.selection.preferences import Preference, TuningGain
+from ranktune.tuner.selection.conclusion import Conclusion, conclude
+from ranktune.tuner.selection.rows import Failure, Gain, Preference, Restriction, Row, TuningGain, alternatives
 from ranktune.tuner.selection.typed import typed
 from ranktune.tuner.splits.seals import check_sealed, write_sealed
-from ranktune.tuner.statistics.measured import Comparison, Interval
+from ranktune.tuner.statistics.measured import Interval
 
 if TYPE_CHECKING:  # they load NumPy, which what reads a result does without
-    from ranktune.solvers.core.arrays import Json, JsonView
+    from ranktune.solvers.core.arrays import Json
     from ranktune.solvers.models.base import Model
-    from ranktune.tuner.selection.conclusion import Conclusion
 
 VERSION = 1
 """Of the JSON of a result; a result of an older release has none."""
-CHOSEN = "chosen per fold"
-BLEND, LINEAR_BLEND, TREE_BLEND, DISTILLED = "Blend", "LinearBlend", "TreeBlend", "Distilled"
-"""Rows of blends: of models of several solvers; of linear models, which is a linear model itself; of trees likewise;
-and a copy of the first in one model that a system can load."""
-BASELINE = "baseline"
-"""Row of the ranking that the chosen model is compared with."""
-FIRST, ALIKE, WORSE, BETTER = "chosen", "not told apart", "worse", "better"
-"""Verdicts on a row compared with the chosen model."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the leaderboard: the best configuration of a solver by validation, or a blend.
-
-    Attributes
-    ----------
-    solver : str
-        Name of the solver or blend; "baseline" for the ranking from outside.
-    params : mapping of str to value, or None
-        Its parameters, of a blend the shares of its members; None where the splits have different ones.
-    vali, test : Interval or None
-        Mean metric with a bootstrap interval over queries; test is None without test queries, vali for a blend, which
-        was not a trial.
-    again : Interval or None
-        The same on fresh folds over training and validation queries, by which candidates are compared; None where it
-        was not rescored.
-    difference : Interval or None
-        This row less the chosen row, with its interval, paired by query: on test, else on fresh folds, else on
-        validation; None for the chosen row, and without common queries.
-    validated : Interval or None
-        The same on fresh folds or validation where difference is on test; else None.
-    p_value, p_holm : float or None
-        Two-sided, of that difference; p_holm is corrected for all the rows compared (Holm 1979).
-    against : Comparison or None
-        The same comparison by other tests (t, Wilcoxon), with its effect size, wins, ties and losses.
-    verdict : str
-        "chosen", or how it does against the chosen row at p_holm <= 0.05.
-    nonzeros, bytes : float
-        Features that the model uses; size of its numbers.
-    microseconds, seconds : float
-        Processor time to score one document; to train.
-    trials : int
-        Configurations evaluated, in full or until they were stopped.
-    is_served : bool
-        Whether the systems that the study serves can load it.
-    cost : float or None
-        What the features of the model cost, None where the study gives no costs.
-    needs_queries : bool
-        Whether it compares the documents of a query, so that all of them are needed to score one.
-    beside : Interval or None
-        With a click log the mean on test of the first metric of clicks where judgments choose, or of judgments where
-        clicks choose; else None.
-    feature : str
-        The feature of BestFeature, or its number from 1; empty for others, and where the splits have different ones.
-    """
-
-    solver: str
-    params: Mapping[str, float | int | str | bool | None] | None
-    vali: Interval | None
-    again: Interval | None
-    test: Interval | None
-    difference: Interval | None
-    p_value: float | None
-    p_holm: float | None
-    against: Comparison | None
-    verdict: str
-    nonzeros: float
-    bytes: float
-    microseconds: float
-    seconds: float
-    trials: int
-    is_served: bool = True
-    cost: float | None = None
-    needs_queries: bool = False
-    beside: Interval | None = None
-    feature: str = ""
-    validated: Interval | None = None
-
-    @property
-    def is_baseline(self) -> bool:
-        """Whether it is the ranking from outside that the chosen model is compared with."""
-        return self.solver == BASELINE
-
-    @property
-    def kind(self) -> str:
-        """What it is: "baseline", "ensemble" or "solver"."""
-        return "baseline" if self.is_baseline else "ensemble" if self.is_blend else "solver"
-
-    @property
-    def is_blend(self) -> bool:
-        """Whether it is a blend of several models."""
-        return self.solver in (BLEND, LINEAR_BLEND, TREE_BLEND, DISTILLED)
-
-
-@dataclass(frozen=True)
-class Gain:
-    """The chosen model against the baseline, on the same queries.
-
-    Attributes
-    ----------
-    baseline : str
-        What it is: a path, a column, an object in memory.
-    part : str
-        "test", or "validation" where there are no test queries: the mean of the chosen model is then corrected for the
-        selection bias.
-    comparison : Comparison
-        The chosen model less the baseline, paired by query.
-    """
-
-    baseline: str
-    part: str
-    comparison: Comparison
-
-    @classmethod
-    def of_json(cls, values: JsonView) -> Gain:
-        """Return the gain that as_dict has written."""
-        low, high = values["interval"]
-        comparison = typed(Comparison, {**values, "low": low, "high": high})
-        return cls(typed(str, values["baseline"]), typed(str, values["part"]), comparison)
-
-    def as_dict(self) -> Json:
-        """Return the comparison with its baseline and part as JSON values."""
-        return {"baseline": self.baseline, "part": self.part, **self.comparison.as_dict()}
-
-
-@dataclass(frozen=True)
-class Restriction:
-    """What it costs that the systems of `serve` must be able to load the model.
-
-    systems     their names
-    best        the row that would have been chosen without them; over several splits that of most of them
-    cost        the metric by validation of the chosen model less that of best, paired by query, with its interval;
-                None where best itself can be loaded
-    untried     solvers whose models cannot be loaded, which had no trials
-    distilled   whether the chosen model is a copy of best in one model that can be loaded; over splits, on all of them
-    loss        the metric of best less that of the copy, on development queries whose documents the copy was not made
-                from; None if none was made
-    """
-
-    systems: tuple[str, ...]
-    best: str
-    cost: Interval | None
-    untried: tuple[str, ...]
-    distilled: bool
-    loss: Interval | None
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A failed trial and its error; number is None where the refit of a chosen configuration failed."""
-
-    split: str
-    number: int | None
-    solver: str
-    error: str
-
 
 _FIRST = ("study", "data", "metric", "best")
 """What comes first in the JSON of a result."""
@@ -240,8 +84,6 @@ class SplitResult:
         "smallest" is the smallest that is shown to be as good as the chosen row; "knee" is the row after which more
         features gain little.
         """
-        from ranktune.tuner.selection.conclusion import alternatives
-
         return alternatives(self.leaderboard)
 
     def as_dict(self) -> Json:
@@ -291,7 +133,8 @@ class Result(SplitResult):
 
     Examples
     --------
-    >>> from ranktune.tuner.selection.results import Result, Row
+    >>> from ranktune.tuner.selection.results import Result
+    >>> from ranktune.tuner.selection.rows import Row
     >>> from ranktune.tuner.statistics.measured import Interval
     >>> score = Interval(0.61, 0.55, 0.67)
     >>> row = Row("RankSVM", {"C": 1.0}, score, None, None, None, None, None, None, "chosen", 46, 368, 0.1, 2.0, 20)
@@ -332,8 +175,6 @@ class Result(SplitResult):
     @property
     def conclusion(self) -> Conclusion:
         """What to use, what to expect of it, what it gains, and what to do next, in sentences."""
-        from ranktune.tuner.selection.conclusion import conclude
-
         return conclude(self)
 
     def as_dict(self) -> Json:

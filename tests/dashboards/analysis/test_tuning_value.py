@@ -8,7 +8,7 @@ from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial
 from ranktune.dashboards.views.registry import build
 from ranktune.tuner.policy.policy import POLICY
-from ranktune.tuner.selection.preferences import TuningGain
+from ranktune.tuner.selection.rows import TuningGain
 from ranktune.tuner.statistics.measured import Interval
 from tests.support.study_samples import concluded, keyed, study_data, trials_of
 

@@ -7,7 +7,7 @@ import pytest
 
 from ranktune.dashboards.views.queries import MAX_OTHERS, panels
 from ranktune.tuner.selection.evidence import QueryDocuments
-from ranktune.tuner.selection.results import BASELINE
+from ranktune.tuner.selection.rows import BASELINE
 from ranktune.tuner.statistics.measured import Interval
 from tests.support.study_samples import (
     concluded,

@@ -11,7 +11,7 @@ import numpy as np
 from ranktune.solvers.data.split import Split
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.first import first_configurations
-from ranktune.tuner.selection.results import Row
+from ranktune.tuner.selection.rows import Row
 from ranktune.tuner.study.declaration import Study
 from tests.support.engine_samples import graded
 from tests.support.paths import ROOT

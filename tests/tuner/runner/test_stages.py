@@ -24,7 +24,8 @@ from ranktune.tuner.search.loop import TrialLoop
 from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.selection.finals import Choice, best_by_solver
 from ranktune.tuner.selection.rescoring import RESCORED
-from ranktune.tuner.selection.results import Result, Row, load_result
+from ranktune.tuner.selection.results import Result, load_result
+from ranktune.tuner.selection.rows import Row
 from ranktune.tuner.study.events import read_events
 from ranktune.tuner.workers.executor import Executor, InProcess, Processes
 from tests.support.engine_samples import graded, tuned

@@ -10,6 +10,7 @@ from ranktune.tuner import ThompsonSampler
 from ranktune.tuner.gp import proposal
 from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules
 from ranktune.tuner.gp.proposal import Trials, propose
+from ranktune.tuner.gp.search import maximise
 
 RULES = Rules((Rule(1, 0, (0.0,)), Rule(2, 0, (1.0,)), Rule(3, 2, (1.0,))))
 BOTH = Encoding((Axis("kind", choices=3), Axis("x"), Axis("c", choices=2), Axis("y"), Axis("d", choices=2)), RULES)
@@ -22,8 +23,12 @@ def test_the_mean_of_draws_is_maximised_in_the_branch_that_a_single_draw_chose(
     near: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: list[Any] = []
-    original = proposal.maximise
-    monkeypatch.setattr(proposal, "maximise", lambda *given: found.append(original(*given)) or found[-1])
+
+    def noted(*given: Any) -> Any:
+        found.append(maximise(*given))
+        return found[-1]
+
+    monkeypatch.setattr(proposal, "maximise", noted)
     monkeypatch.setattr(proposal, "share_after", lambda *_: near)
     for share, times in ((0.0, 2), (1.0, 1)):
         monkeypatch.setattr(proposal, "CLOSED_FORM_PROBABILITY", share)

@@ -11,9 +11,8 @@ import pytest
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.views import compare, overview
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.selection.conclusion import MARGIN, alternatives, combined, is_as_good
-from ranktune.tuner.selection.preferences import TuningGain
-from ranktune.tuner.selection.results import Failure, Result, load_result
+from ranktune.tuner.selection.results import Result, load_result
+from ranktune.tuner.selection.rows import MARGIN, Failure, TuningGain, alternatives, combined, is_as_good
 from ranktune.tuner.statistics.measured import Interval
 from tests.support.study_samples import concluded, row_of, study_data
 

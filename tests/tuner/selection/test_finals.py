@@ -16,7 +16,8 @@ from ranktune.solvers.registry import make
 from ranktune.tuner.policy.blends import scale
 from ranktune.tuner.selection.evidence import read_evidence
 from ranktune.tuner.selection.leaderboard import DefaultModel, tuning_gain
-from ranktune.tuner.selection.results import LINEAR_BLEND, Result, load_result
+from ranktune.tuner.selection.results import Result, load_result
+from ranktune.tuner.selection.rows import LINEAR_BLEND
 from tests.support.engine_samples import SOLVERS, graded, on_test, tuned, weights
 
 

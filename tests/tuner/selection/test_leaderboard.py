@@ -5,11 +5,10 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.tuner.selection.conclusion import alternatives
 from ranktune.tuner.selection.estimate import estimate
 from ranktune.tuner.selection.finals import Candidate, Entry
 from ranktune.tuner.selection.leaderboard import leaderboard
-from ranktune.tuner.selection.results import ALIKE, BETTER, BLEND, CHOSEN, FIRST, WORSE
+from ranktune.tuner.selection.rows import ALIKE, BETTER, BLEND, CHOSEN, FIRST, WORSE, alternatives
 from ranktune.tuner.statistics.comparisons import holm
 from tests.tuner.selection.test_candidates import candidate
 

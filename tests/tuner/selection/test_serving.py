@@ -17,7 +17,8 @@ from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.tuner.deployment.copying import copied, copy_loss, is_significant
 from ranktune.tuner.selection import serving
-from ranktune.tuner.selection.results import BLEND, DISTILLED, TREE_BLEND, Result, load_result
+from ranktune.tuner.selection.results import Result, load_result
+from ranktune.tuner.selection.rows import BLEND, DISTILLED, TREE_BLEND
 from tests.support.export_samples import random_trees
 
 SOLVERS = ("RidgeRanker", "GBDTRanker", "LambdaMART")

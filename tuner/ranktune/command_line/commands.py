@@ -30,7 +30,7 @@ from ranktune.solvers.data.sources.inspection import Suspect, column_report, sus
 from ranktune.solvers.data.sources.summary import summarise
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.registry import NAMES, STANDARD, custom_names, loadable, solver_class
-from ranktune.tuner.selection.preferences import of_log
+from ranktune.tuner.selection.rows import of_log
 
 if TYPE_CHECKING:
     from ranktune.solvers.base.ranker import BaseRanker
