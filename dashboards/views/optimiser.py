@@ -62,8 +62,14 @@ def _tried(data: StudyData, split: SplitData, k: int, group: str) -> Panel:
     ends = min(known, default=0.0), max(known, default=0.0)
     kind = Heat("Tried", "Trials", metric, metric, lambda row: f"{row[metric]:.3f}", ends=ends)
     note = "" if rows else no_trials_note(data) or "No trial of this split has finished yet."
-    title, columns = "What was tried when, and the best with it", ("Tried", "Trials", "How often", metric)
-    return Panel(f"tried-{k}", title, Frame(columns, rows), kind, note, group)
+    return Panel(
+        f"tried-{k}",
+        "What was tried when, and the best with it",
+        Frame(("Tried", "Trials", "How often", metric), rows),
+        kind,
+        note,
+        group,
+    )
 
 
 def _surrogate(data: StudyData, split: SplitData, k: int, group: str, most: int) -> list[Panel]:

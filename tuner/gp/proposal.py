@@ -189,8 +189,7 @@ def _sought(
     region = None
     if decision.origin == MEAN and encoding.branching.any():
         draw = decide(encoding, trials, generator, THOMPSON)
-        around = _centres(encoding, trials, draw.merits, generator)
-        drawn = maximise(draw.function, encoding, around, taken, generator)
+        drawn = maximise(draw.function, encoding, centres, taken, generator, rounds=1)  # its branch is all that counts
         region = TrustRegion.around(encoding, drawn)
         inside = (trials.rows[:, region.fixed] == drawn[region.fixed]).all(axis=1)
         if not inside.any():

@@ -84,11 +84,13 @@ def maximise(
     taken: Floats | None,
     generator: np.random.Generator,
     region: TrustRegion | None = None,
+    rounds: int = LOCAL_ROUNDS,
 ) -> Floats:
     """Return the full row, (d,), that maximises the acquisition function among those that taken, (t, d), leaves.
 
     centres are full rows, (p, d), with extra candidates around them. With a region the search stays within it, unless
-    all candidates there are taken. Small spaces are enumerated; a taken row is returned only if all rows are taken.
+    all candidates there are taken. Local search has that many rounds. Small spaces are enumerated; a taken row is
+    returned only if all rows are taken.
     """
     taken = np.empty((0, len(encoding.axes))) if taken is None else taken
     pool = _Evaluated(encoding, function, region)
@@ -104,7 +106,7 @@ def maximise(
     values = pool.add(candidates)
     chosen = _starts(encoding, candidates, values)
     tolerance = TOLERANCE * (float(values.max() - np.median(values)) + 1e-12)
-    _local_search(pool, candidates[chosen], values[chosen], tolerance)
+    _local_search(pool, candidates[chosen], values[chosen], tolerance, rounds)
     row, free = pool.best_free(taken)
     for _ in range(8):
         if free:
@@ -155,9 +157,9 @@ def _starts(encoding: Encoding, candidates: Floats, values: Floats) -> list[int]
     return list(dict.fromkeys(chosen))[:LOCAL_STARTS]
 
 
-def _local_search(pool: _Evaluated, rows: Floats, values: Floats, tolerance: float) -> None:
+def _local_search(pool: _Evaluated, rows: Floats, values: Floats, tolerance: float, rounds: int) -> None:
     """Alternate gradient ascent along numbers and the best single change, while that improves a row."""
-    for _ in range(LOCAL_ROUNDS):
+    for _ in range(rounds):
         moved = _ascend_numbers(pool, rows, tolerance)
         reached = pool.add(moved)
         better = reached > values

@@ -84,6 +84,8 @@ class Searching:
     seconds_in_vain, most_in_vain : float, int
         Where neither a number nor a time is given, a search ends after trials in vain: as many as take about so many
         seconds, at least `poor` and at most so many. What others gained after them is in docs/explanation/tasks.md.
+    further : int
+        Trials after those in vain that gained nothing on other data (docs/explanation/tasks.md).
     min_trials : int
         Trials before a search may end for a small expected gain, which is underestimated after few. Set by hand.
     cut : float
@@ -109,6 +111,7 @@ class Searching:
     poor: int = 3
     seconds_in_vain: float = 30.0
     most_in_vain: int = 15
+    further: int = 20
     min_trials: int = 20
     cut: float = 0.3
     usual: float = 0.9

@@ -250,7 +250,8 @@ class ThompsonSampler(EncodedSampler):
     @property
     def expected_gain(self) -> float | None:
         """The expected improvement of the last suggestion, which bounds what can be gained."""
-        return self._proposal.gain if self._proposal is not None and self._proposal.widely else None
+        last = self._proposal
+        return last.gain if last and last.widely else None
 
     def _row(self, history: History, number: int) -> Floats:
         self._proposal = None

@@ -24,8 +24,8 @@ def test_the_mean_of_draws_is_maximised_in_the_branch_that_a_single_draw_chose(
 ) -> None:
     found: list[Any] = []
 
-    def noted(*given: Any) -> Any:
-        found.append(maximise(*given))
+    def noted(*given: Any, **how: Any) -> Any:
+        found.append(maximise(*given, **how))
         return found[-1]
 
     monkeypatch.setattr(proposal, "maximise", noted)
