@@ -165,10 +165,6 @@ SPREAD = Stage(
 )
 
 
-FURTHER = 20
-"""Trials after those in vain that gained nothing on other data (docs/explanation/tasks.md)."""
-
-
 @dataclass(frozen=True, eq=False)
 class Ending:
     """What the end of a split came to beside its models; the fields are those of a Result."""
@@ -195,8 +191,9 @@ def _concluded(state: State) -> Ending:
     elif state[SEARCH] == IN_VAIN:
         early.append(f"{IN_VAIN}.")
         if boosted := [trial for trial in trials if grows(str(trial.params[SOLVER]))]:
-            took = FURTHER * sum(map(seconds_of, boosted)) / len(boosted) / state.session.executor.jobs
-            early.append(f"{FURTHER} more would take about {took:.0f} s; on other data they gained nothing.")
+            more = state.problem.policy.search.further
+            took = more * sum(map(seconds_of, boosted)) / len(boosted) / state.session.executor.jobs
+            early.append(f"{more} more would take about {took:.0f} s; on other data they gained nothing.")
     elif state.given < float("inf") and left > state.problem.policy.time.unused * state.given:
         early.append(f"{left:.0f} of {state.given:.0f} seconds were not used: {state[SEARCH]}.")
     tried = {str(trial.params[SOLVER]) for trial in trials}

@@ -170,10 +170,6 @@ class SearchScheduler:
         search.spend(str(written.params[SOLVER]), suggesting + seconds, self._policy)
         self._heed(written, per_query)
 
-    def end(self, name: str) -> None:
-        """Request no more trials of a search, which has nothing left to try."""
-        self._searches[name].poor = self._policy.search.poor
-
     def search_of(self, params: Mapping[str, Value]) -> str:
         """Return the name of the search that a configuration belongs to."""
         return str(params[SOLVER]) if self._timed else ALL_SOLVERS
