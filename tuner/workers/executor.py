@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from ranktune.solvers.core.checks import check_choice, check_count
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.table import named
 from ranktune.tuner.workers.limits import Limits, check_limits
 from ranktune.tuner.workers.processes import Processes
 
@@ -153,8 +154,8 @@ def make_executor(
     backend, limits = check_executor(kind, address), limits or Limits()
     check_limits(limits)
     if backend:
-        from ranktune.tuner.workers.joblib_executor import JoblibWorkers
-
-        return JoblibWorkers(backend, jobs or None, address, limits)
+        connect = named("ranktune.tuner.workers.joblib_executor:JoblibWorkers")  # it loads joblib
+        workers: Executor = connect(backend, jobs or None, address, limits)
+        return workers
     check_count("jobs", jobs)
     return InProcess() if in_process and jobs == 1 and limits == Limits() else Processes(jobs, limits, load)
