@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from importlib import import_module
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -153,8 +154,7 @@ def make_executor(
     backend, limits = check_executor(kind, address), limits or Limits()
     check_limits(limits)
     if backend:
-        from ranktune.tuner.workers.joblib_executor import JoblibWorkers
-
-        return JoblibWorkers(backend, jobs or None, address, limits)
+        there = import_module("ranktune.tuner.workers.joblib_executor").JoblibWorkers
+        return there(backend, jobs or None, address, limits)  # type: ignore[no-any-return]
     check_count("jobs", jobs)
     return InProcess() if in_process and jobs == 1 and limits == Limits() else Processes(jobs, limits, load)

@@ -163,12 +163,12 @@ class JoblibWorkers(Lanes):
             try:
                 refusal, outcome = self._answer(job, packed)
             except BaseException as error:  # of joblib, or of a worker that died
-                failed, fails = time.monotonic(), fails + 1
+                fails += 1
                 why = _short(error)
                 if re.search("^(ImportError|AttributeError)|No module named|deserializ", why):
                     here = f"RankTune {this_version()}: install the same there"
                     job.fail(WorkersAway(f"a worker of {self.backend}, or its scheduler, has no {here} ({why})."))
-                elif not self._was_away(job, failed) or fails > RETURNS:
+                elif not self._was_away(job, time.monotonic()) or fails > RETURNS:
                     job.fail(WorkerLost(f"the worker of {self.backend} left or died ({why})"))
                 continue
             if refusal == NEEDS:
