@@ -154,7 +154,7 @@ def make_executor(
     backend, limits = check_executor(kind, address), limits or Limits()
     check_limits(limits)
     if backend:
-        there = import_module("ranktune.tuner.workers.joblib_executor").JoblibWorkers
-        return there(backend, jobs or None, address, limits)  # type: ignore[no-any-return]
+        module = import_module("ranktune.tuner.workers.joblib_executor")
+        return module.JoblibWorkers(backend, jobs or None, address, limits)  # type: ignore[no-any-return]
     check_count("jobs", jobs)
     return InProcess() if in_process and jobs == 1 and limits == Limits() else Processes(jobs, limits, load)
