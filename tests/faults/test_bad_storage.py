@@ -134,7 +134,6 @@ def test_a_worker_for_a_study_that_is_not_there(here: Path, refused: Refused, po
     ("arguments", "said"),
     [
         (["--executor", "joblib:dask"], "go together"),
-        (["--executor", "joblib:ray"], "HOST:6379"),
         (["--executor", "ray", "--address", "h:6379"], "Give --executor joblib:ray"),
         (["--executor", "joblib:none"], "Invalid backend: none"),
         (["--address", "tcp://127.0.0.1:9"], "go together"),

@@ -125,14 +125,12 @@ class JoblibWorkers(Lanes):
         try:
             cluster: Cluster = import_module(f"ranktune.tuner.workers.{self.backend}_backend").Cluster(address)
         except ImportError:
-            needed = f'pip install "ranktune[{self.backend}]"'
-            raise StudyError(f"joblib:{self.backend} needs another package: {needed}") from None
+            raise StudyError(f'{self.backend} needs another package: pip install "ranktune[{self.backend}]"') from None
         self._cluster, self._name = cluster, f"the {cluster.name} cluster at {address}"
-        self._look(cluster)
-        if self._away not in ("", NO_WORKER):
+        if not (self._look(cluster) or self._look(cluster)):  # the first connection may fail for once
             raise StudyError(f"no {cluster.name} cluster answers at {address!r} ({self._away}). {cluster.start}")
         for watch in (self._look, self._note):
-            threading.Thread(target=self._watch, args=(watch, cluster), name=self._name, daemon=True).start()
+            threading.Thread(target=self._watch, args=(watch, cluster), daemon=True).start()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -163,12 +161,12 @@ class JoblibWorkers(Lanes):
             try:
                 refusal, outcome = self._answer(job, packed)
             except BaseException as error:  # of joblib, or of a worker that died
-                failed, fails = time.monotonic(), fails + 1
+                fails += 1
                 why = _short(error)
                 if re.search("^(ImportError|AttributeError)|No module named|deserializ", why):
                     here = f"RankTune {this_version()}: install the same there"
                     job.fail(WorkersAway(f"a worker of {self.backend}, or its scheduler, has no {here} ({why})."))
-                elif not self._was_away(job, failed) or fails > RETURNS:
+                elif not self._was_away(job, time.monotonic()) or fails > RETURNS:
                     job.fail(WorkerLost(f"the worker of {self.backend} left or died ({why})"))
                 continue
             if refusal == NEEDS:
@@ -215,19 +213,21 @@ class JoblibWorkers(Lanes):
             time.sleep(POLL_SECONDS)
         return was_away
 
-    def _watch(self, watch: Callable[[Cluster], None], cluster: Cluster) -> None:
+    def _watch(self, watch: Callable[[Cluster], object], cluster: Cluster) -> None:
         while not self._closing.wait(POLL_SECONDS):
             watch(cluster)
 
-    def _look(self, cluster: Cluster) -> None:
-        """Look how many functions the cluster can run, and what is wrong with it."""
+    def _look(self, cluster: Cluster) -> bool:
+        """Look how many functions the cluster can run, and what is wrong with it; return whether it answers."""
+        away = NO_WORKER
         try:
-            size = cluster.size()
-            self.jobs, away = min(size, self._most or size) or self.jobs, "" if size else NO_WORKER
+            if size := cluster.size():
+                self.jobs, away = min(size, self._most or size), ""
         except Exception as error:
             cluster.close()
             away = _short(error)
         self._away, self._heard = away, time.monotonic()
+        return away in ("", NO_WORKER)
 
     def _note(self, cluster: Cluster) -> None:
         """Say that the cluster is away, or back; fail all functions if it stays away."""

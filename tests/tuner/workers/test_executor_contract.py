@@ -169,7 +169,7 @@ def test_a_worker_of_joblib_that_dies(
     if kind == "joblib:dask":
         assert future.result(SOON) == 7
     else:
-        with pytest.raises(WorkerLost, match=f"the worker of {kind.partition(':')[2] or 'loky'} left or died"):
+        with pytest.raises(WorkerLost, match="left or died"):
             future.result(SOON)
     assert [executor.submit(abs, -number).result(SOON) for number in range(4)] == [0, 1, 2, 3]
     time.sleep(1.0)  # time to begin it again
