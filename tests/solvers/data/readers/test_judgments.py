@@ -18,7 +18,7 @@ TREC = "7 0 a 2\n7 0 b 0\n8 0 a 1\n"
 TABS = "7\tQ0\ta\t2\r\n\n7 0 b -2\n8 0 a 1.0"
 
 
-@pytest.mark.parametrize("text", [TREC, TABS], ids=["trec", "tabs"])
+@pytest.mark.parametrize("text", [TREC, TABS])
 @pytest.mark.parametrize("packed", [False, True])
 def test_grades_come_from_the_file(tmp_path: Path, text: str, packed: bool) -> None:
     path = tmp_path / "judged.qrels"
