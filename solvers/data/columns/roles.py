@@ -41,7 +41,7 @@ ROLES: Mapping[str, Role] = {
     "session": Role("", str, "group", "session"),
 }
 
-RESERVED: Mapping[str, Role] = {
+RESERVED = {
     name: USUAL[role] for role in ("qid", "group", "grade", "document", "row", "weight") for name in USUAL[role].names
 }
 """Names that no feature has in a format that says itself which columns are features."""

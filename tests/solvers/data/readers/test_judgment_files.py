@@ -93,7 +93,6 @@ def test_a_quoted_cell_keeps_its_lines_and_others_their_quotes(sign: str, tmp_pa
         ("", "no judgments"),
         ("7 0 a 2\n7 0 b 1\n7 0 a 1\n", "document a of query 7 has the grades 2 and 1"),
         ("7 0 a 2\n7 0 a x\n", "judged: 'x' is no grade, of document a of query 7"),
-        ("7 0 a nan\n", "holds no judgments"),
         ("7 0 a 2 3\n", "judged:1: '7 0 a 2 3' is not clear"),
     ],
 )
