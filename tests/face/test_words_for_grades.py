@@ -202,5 +202,7 @@ def test_columns_of_many_words_that_name_each_other_are_asked_about_once(
         and "Name the grades: --grade COLUMN" in said
     )
     (folder / "judged").write_text("".join(f"w{k} qid:{k // 8} # D{k}\n" for k in range(80)))
-    with pytest.raises(DataError, match=r"judged: 'w0' is no grade, of document D0 of query 0\. Read are lines QUERY 0"):
+    with pytest.raises(
+        DataError, match=r"judged: 'w0' is no grade, of document D0 of query 0\. Read are lines QUERY 0"
+    ):
         ranktune.read(table.select("qid", "docid", "bm25"), qrels="judged")

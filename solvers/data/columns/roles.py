@@ -192,8 +192,7 @@ def roles(
     left = {name: None for name in columns if name not in dropped}
     chosen = set(as_list(wanted.features)) if wanted.features is not None else set(known_features or ())
     free = [name for name in left if name not in chosen]
-    has_queries = wanted.qid in left or not grouped
-    query = _column(left, free, wanted, "qid", asked) if has_queries else None
+    query = None if grouped and wanted.qid not in left else _column(left, free, wanted, "qid", asked)
     assigned = {"query": query, "grade": _grade(left, free, wanted, qrels, asked)}
     assigned["document"] = _document(free)
     for role, about in ROLES.items():

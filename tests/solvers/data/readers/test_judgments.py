@@ -102,7 +102,10 @@ def test_a_table_that_is_no_judgments_is_refused(tmp_path: Path) -> None:
     for frame, words in (
         (CLICKED.drop("document"), r'has no column of the document id\. Name it: document="COLUMN"'),
         (CLICKED.with_columns(relevance=pl.lit("high")), "'high' is no grade, of document a of query 7"),
-        (CLICKED.with_columns(weight=pl.lit("high")), "the document weight column 'weight' holds string"),
+        (
+            CLICKED.with_columns(weight=pl.lit("high")),
+            r"judged\.parquet: the document weight column 'weight' holds string",
+        ),
         (CLICKED.with_columns(relevance=None), "holds no judgments"),
         (pl.concat([CLICKED, CLICKED.with_columns(relevance=0.75)]), "document a of query 7 has the grades 0.5 and"),
     ):
