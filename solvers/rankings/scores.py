@@ -184,7 +184,7 @@ def scores_of_table(source: object, name: str) -> RowScores | IdScores:
     score = table.roles.get("score", others if len(others) == 1 else [""])[0]
     if not score:
         raise DataError(f"{name}: {no_column('score', 'Call it score', ROLES['score'], table.names)}")
-    columns = read_roles(replace(table, roles={**table.roles, "score": [score]}))
+    columns = read_roles(replace(table, name=name, roles={**table.roles, "score": [score]}))
     values = np.array(columns["score"])
     if absent := np.isnan(values).sum():
         raise DataError(f"{name}: {absent} scores are missing. Every row needs one.")

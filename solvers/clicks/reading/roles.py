@@ -11,7 +11,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.data.columns.grammar import values_by_name
 from ranktune.solvers.data.columns.usual import find_roles, no_column, plain, usual
 
-NAMES: Mapping[str, Sequence[str]] = {
+NAMES = {
     role: usual(role, *(["user"] if role == "session" else []))
     for role in (
         "query", "search", "document", "position", "session", "time", "kind", "propensity", "source", "results",
@@ -20,7 +20,7 @@ NAMES: Mapping[str, Sequence[str]] = {
 """What a column can be, and the names that suggest it. Of several, the first is taken; of sessions, the first that a
 row has."""
 
-AMOUNTS: Mapping[str, Sequence[str]] = {role: usual(role) for role in ("click", "add_to_cart", "purchase", "value")}
+AMOUNTS = {role: usual(role) for role in ("click", "add_to_cart", "purchase", "value")}
 """Columns that say how much of a kind happened."""
 ROLES = {**NAMES, **AMOUNTS}
 

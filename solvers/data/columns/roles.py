@@ -41,7 +41,7 @@ ROLES: Mapping[str, Role] = {
     "session": Role("", str, "group", "session"),
 }
 
-RESERVED: Mapping[str, Role] = {
+RESERVED = {
     name: USUAL[role] for role in ("qid", "group", "grade", "document", "row", "weight") for name in USUAL[role].names
 }
 """Names that no feature has in a format that says itself which columns are features."""
@@ -192,8 +192,7 @@ def roles(
     left = {name: None for name in columns if name not in dropped}
     chosen = set(as_list(wanted.features)) if wanted.features is not None else set(known_features or ())
     free = [name for name in left if name not in chosen]
-    has_queries = wanted.qid in left or not grouped
-    query = _column(left, free, wanted, "qid", asked) if has_queries else None
+    query = None if grouped and wanted.qid not in left else _column(left, free, wanted, "qid", asked)
     assigned = {"query": query, "grade": _grade(left, free, wanted, qrels, asked)}
     assigned["document"] = _document(free)
     for role, about in ROLES.items():

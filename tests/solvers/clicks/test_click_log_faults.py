@@ -218,6 +218,8 @@ def test_the_value_of_an_event_is_weighted(tmp_path: Path) -> None:
     bought = {**CLICK, "action_name": "order", "value": 19.5}
     log = ClickLog.open(written(tmp_path / "log.jsonl", [*EVENTS, bought]), weights={"value": 2, "purchase": 3})
     assert impressions(log) == {("q", "d", 1, 1.0 + 3.0 + 39.0): 1}
+    log = ClickLog.open(written(tmp_path / "log.csv", [GOOD, {**CLICKED, "value": "$5"}]))
+    assert impressions(log) == {("q", "d", 1, 0.0): 1, ("q", "e", 2, 1.0): 1}  # what has no weight may be no number
 
 
 @pytest.mark.parametrize(

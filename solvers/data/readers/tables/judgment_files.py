@@ -71,8 +71,8 @@ def judgments_in(path: Path, named: JsonView) -> tuple[list[Row], dict[str, str]
         words = {hit[2].strip(): hit[1] for _, line in lines if (hit := _HEAD.fullmatch(line))}
         rows = _of_list(path, lines)
     elif lines:
-        is_json = lines[0][1].lstrip()[0] in "{["
-        rows = _of_json(path, "\n".join(line for _, line in lines)) if is_json else _of_rows(path, lines, known)
+        text = "\n".join(line for _, line in lines)
+        rows = _of_json(path, text) if text.lstrip()[0] in "{[" else _of_rows(path, lines, known)
     return _graded(path, rows, known), words
 
 
@@ -81,8 +81,8 @@ def _graded(path: Path, rows: Iterable[Row], known: Mapping[str, float]) -> list
 
     Grades below 0, which TREC gives to spam, become 0. Raises Undecided for words whose numbers are not known.
     """
-    known_rows = (row for row in rows if row.weight is None or row.weight > 0.0)
-    read = [(row, text) for row in known_rows if (text := str(row.grade)) not in MISSING]
+    graded = ((row, str(row.grade)) for row in rows if row.weight is None or row.weight > 0.0)
+    read = [(row, text) for row, text in graded if text not in MISSING]
     values = {text: known.get(text, number_of(text)) for _, text in read}
     words = [text for text, value in values.items() if value is None or not math.isfinite(value)]
     if words:
@@ -101,7 +101,7 @@ def _table(path: Path, named: JsonView, known: Mapping[str, object]) -> OpenTabl
     if kind_of(path) in ("parquet", "arrow"):
         return open_table(path)
     first = first_line(path)
-    if first[:1] in ("{", "["):
+    if first[:1] in "{[":
         with suppress(ValueError, RecursionError):
             if isinstance(value := json_of(first), Mapping) and not list(_judged(value)):
                 return open_table(path)
@@ -155,14 +155,16 @@ def _of_rows(path: Path, lines: Sequence[tuple[int, str]], known: Mapping[str, o
         number = next(bad, lines[0][0])
         raise DataError(f"{path}:{number}: {dict(lines)[number][:60]!r} is not clear as a judgment. {FORMS}")
     for _, cells in found[0]:
-        yield Row(cells[0], cells[-2], cells[-1])
+        yield Row(cells[0], *cells[-2:])
 
 
 def _is_judged(table: Cells, known: Mapping[str, object], most: int = 0) -> bool:
     """Return whether rows are of three cells, or of four, where the second is TREC's iteration.
 
-    most is how many words that are not known may be grades.
+    most is how many words that are not known may be grades, not in the first line alone, which has titles then.
     """
+    if most and _is_graded(table[1:], known):
+        return False
     plain = all(len(cells) < 4 or _is_grade(cells[1].upper().removeprefix("Q"), known) for _, cells in table)
     return plain and {len(cells) for _, cells in table} <= {3, 4} and _is_graded(table, known, most)
 

@@ -73,9 +73,12 @@ def read_roles(table: OpenTable) -> dict[str, list[Any]]:
     """Return role -> its first column: numbers, NaN where one is missing, or text, empty where it is."""
     places = {role: columns[0] for role, columns in table.roles.items()}
     whole = table.read(list(dict.fromkeys(places.values())), text=True)
-    return {
-        role: numbers(table_column(whole, name), USUAL[role].what or role, "keep").tolist()
-        if USUAL[role].kind is float
-        else [text or "" for text in whole[name].to_pylist()]
-        for role, name in places.items()
-    }
+    try:
+        return {
+            role: numbers(table_column(whole, name), USUAL[role].what or role, "keep").tolist()
+            if USUAL[role].kind is float
+            else [text or "" for text in whole[name].to_pylist()]
+            for role, name in places.items()
+        }
+    except DataError as error:
+        raise DataError(f"{table.name}: {error}") from None
