@@ -176,21 +176,10 @@ def test_a_table_is_the_same_in_every_form(part: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["judgments", "scores", "clicks"])
 def test_a_comma_may_be_the_decimal_sign(way: str, tmp_path: Path) -> None:
-<<<<<<< HEAD
-    plain: dict[str, list[str | None]] = {
-        "c0": [f"{k / 4}" for k in range(24)],
-        "grade": [f"{k % 2}.0" for k in range(24)],
-    }
-    comma = {
-        name: [None if value is None else value.replace(".", ",") for value in values] for name, values in plain.items()
-    }
-    tables = [WAYS[way][1](drawn) for drawn in (plain, comma)]
-=======
     tables = [
         WAYS[way][1]({"c0": [f"{k // 4}{sign}25" for k in range(24)], "grade": [f"{k % 2}{sign}0" for k in range(24)]})
         for sign in ".,"
     ]
->>>>>>> tables-1826
     expected, found = (outcome(way, delimited(table, tmp_path / "a.csv", ";")) for table in tables)
     assert found == expected and found[0] == "("
 
