@@ -41,6 +41,3 @@ def test_a_finished_study_says_what_tuning_gained_on_test_and_none_where_it_did_
     assert note.startswith(
         "Gain of tuning on test: +0.0123 (-0.0010 to +0.0260) over the best of the solvers' defaults (RankSVM)."
     )
-    none = TuningGain("RankSVM", None, None)
-    note = panel_of(replace(data, result=concluded("s", tuning=none))).note
-    assert note.startswith("Gain of tuning: none, the model is the best of the solvers' defaults (RankSVM).")

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from ranktune.dashboards.records.study import StudyData
@@ -67,14 +66,11 @@ def test_a_baseline_is_named_from_the_data() -> None:
 
 
 def test_evidence_is_combined_by_its_precision() -> None:
-    generator = np.random.default_rng(0)
-    a, b = generator.normal(0.01, 0.1, 400), generator.normal(0.01, 0.3, 900)
-    parts = [Interval(x.mean(), x.mean() - 1.96 * e, x.mean() + 1.96 * e) for x, e in ((a, 0.005), (b, 0.01))]
-    found = combined(*parts)
+    """An interval of half the width counts four times."""
+    found = combined(Interval(0.01, 0.0, 0.02), Interval(0.06, 0.04, 0.08), Interval(0.0, 0.0, 0.0), None)
     assert found is not None
-    assert found.mean == pytest.approx((4 * a.mean() + b.mean()) / 5)
-    assert found.high - found.mean == pytest.approx(1.96 * (1 / (1 / 0.005**2 + 1 / 0.01**2)) ** 0.5)
-    assert combined(None, parts[0]) == pytest.approx(parts[0]) and combined(None, Interval(0.0, 0.0, 0.0)) is None
+    assert (found.mean, found.high - found.mean) == pytest.approx((0.02, 0.01 * 0.8**0.5))
+    assert combined(None) is None
 
 
 def test_absence_of_evidence_is_no_advice() -> None:
@@ -93,16 +89,10 @@ def test_absence_of_evidence_is_no_advice() -> None:
     assert not is_as_good(replace(close, verdict="worse"))
 
 
-def test_nothing_is_called_fastest_and_a_larger_model_is_no_alternative() -> None:
-    good = row_of("Large", 1, difference=Interval(0.0, -0.001, 0.001), bytes=1e6)
-    assert set(result(row_of("Blend"), good).alternatives) <= {"knee"}
-
-
 def test_how_many_queries_would_do() -> None:
     """200 (.05 ** 2 / .02 ** 2 - 1) = 1,050, to two digits."""
     (line,) = [line for line in result(queries=200).conclusion.next if "judged" in line]
     assert line == "About 1,100 more judged queries would tell ndcg@10 to within 0.02."
-    assert not any("judged" in line for line in result(queries=200, estimate=Interval(0.5, 0.49, 0.51)).conclusion.next)
 
 
 def test_a_higher_number_that_was_not_chosen_is_explained() -> None:
