@@ -19,7 +19,7 @@ UNSERVED = " *"
 """Mark of rows whose models a system that the study serves cannot load."""
 WHOLE = " (whole queries)"
 """Mark of rows whose models compare the documents of a query."""
-OPTIONAL = ("kB", "us/doc", "fit s", "trials", "again", "features", "p Holm")
+OPTIONAL = ("kB", "us/doc", "fit s", "trials", "again", "features", "p Holm", "test [95%]")
 """Columns that a narrow terminal leaves out, the first of them first."""
 
 

@@ -70,7 +70,6 @@ def test_evidence_is_combined_by_its_precision() -> None:
     found = combined(Interval(0.01, 0.0, 0.02), Interval(0.06, 0.04, 0.08), Interval(0.0, 0.0, 0.0), None)
     assert found is not None
     assert (found.mean, found.high - found.mean) == pytest.approx((0.02, 0.01 * 0.8**0.5))
-    assert combined(None) is None
 
 
 def test_absence_of_evidence_is_no_advice() -> None:
