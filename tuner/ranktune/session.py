@@ -18,8 +18,9 @@ from ranktune.solvers.names import SOLVERS
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.preparation import IN_GAP, reopen
 from ranktune.tuner.samplers.presets import PRESETS
+from ranktune.tuner.search.loop import CTRL_C
 from ranktune.tuner.search.progress import Progress, Silent
-from ranktune.tuner.selection.results import load_result
+from ranktune.tuner.selection.results import Result, load_result
 from ranktune.tuner.storage.locations import Locations
 from ranktune.tuner.storage.membership import Ownership
 from ranktune.tuner.study.deadline import Deadline
@@ -115,6 +116,22 @@ def running(folder: StudyFolder, force: Workforce, locations: Locations, progres
     except KeyboardInterrupt as error:
         put_back = error.put_back if isinstance(error, Interrupted) else 0
         raise Interrupted(put_back, _how_far(folder)) from None
+
+
+def finished(folder: StudyFolder, study: Study) -> Result | None:
+    """Return the result of a study that has ended, of which nothing is missing or damaged; None of any other.
+
+    One that a time limit or a person ended goes on.
+    """
+    from ranktune.dashboards.records.study import open_study  # it loads what pages need
+
+    if study.timeout is not None or not folder.has_result:
+        return None
+    data = open_study(folder.path)
+    result, is_whole = data.result, all(split.evidence and split.explanations for split in data.splits)
+    if result is None or not is_whole or data.damage or not result.is_complete or result.left_out:
+        return None
+    return None if CTRL_C in result.ended_early else result
 
 
 def _how_far(folder: StudyFolder) -> str:
