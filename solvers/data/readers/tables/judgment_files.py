@@ -155,7 +155,7 @@ def _of_rows(path: Path, lines: Sequence[tuple[int, str]], known: Mapping[str, o
         number = next(bad, lines[0][0])
         raise DataError(f"{path}:{number}: {dict(lines)[number][:60]!r} is not clear as a judgment. {FORMS}")
     for _, cells in found[0]:
-        yield Row(cells[0], *cells[-2:])
+        yield Row(cells[0], cells[-2], cells[-1])
 
 
 def _is_judged(table: Cells, known: Mapping[str, object], most: int = 0) -> bool:
