@@ -103,8 +103,10 @@ def read_judgments(path: str | Path, given: JsonView = MappingProxyType({})) -> 
     for query, document, grade, weight in rows:
         known = by_query.setdefault(query, {}).setdefault(document, grade)
         if known != grade:
-            several = f"the grades {known:g} and {grade:g}. Keep one of them."
-            raise DataError(f"{path}: document {document} of query {query} has {several}")
+            raise DataError(
+                f"{path}: document {document} of query {query} has the grades {known:g} and {grade:g}. Keep one of "
+                "them."
+            )
         if weight is not None:
             weights.setdefault(query, {})[document] = weight
     words = {text: query for text, query in words.items() if text not in by_query}

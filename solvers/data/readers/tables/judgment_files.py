@@ -108,10 +108,11 @@ def _table(path: Path, named: JsonView, known: Mapping[str, object]) -> OpenTabl
         return None
     dialect = dialect_of(path)
     titles = cells_of([(1, first)], dialect.separator)[0][1]
-    if not find_roles(titles, ROLES, named) or _is_grade(titles[-1] or "-", known):
+    roles = find_roles(titles, ROLES, named)
+    if not roles or _is_grade(titles[-1] or "-", known):
         return None
     with reading(str(path)):
-        return OpenTable(str(path), CsvFile(path, dialect._replace(is_loose=True)))
+        return OpenTable(str(path), CsvFile(path, dialect._replace(is_loose="document_weight" not in roles)))
 
 
 def _of_table(table: OpenTable, named: JsonView) -> Iterable[Row]:
@@ -155,16 +156,14 @@ def _of_rows(path: Path, lines: Sequence[tuple[int, str]], known: Mapping[str, o
         number = next(bad, lines[0][0])
         raise DataError(f"{path}:{number}: {dict(lines)[number][:60]!r} is not clear as a judgment. {FORMS}")
     for _, cells in found[0]:
-        yield Row(cells[0], *cells[-2:])
+        yield Row(cells[0], cells[-2], cells[-1])
 
 
 def _is_judged(table: Cells, known: Mapping[str, object], most: int = 0) -> bool:
     """Return whether rows are of three cells, or of four, where the second is TREC's iteration.
 
-    most is how many words that are not known may be grades, not in the first line alone, which has titles then.
+    most is how many words that are not known may be grades.
     """
-    if most and _is_graded(table[1:], known):
-        return False
     plain = all(len(cells) < 4 or _is_grade(cells[1].upper().removeprefix("Q"), known) for _, cells in table)
     return plain and {len(cells) for _, cells in table} <= {3, 4} and _is_graded(table, known, most)
 
