@@ -43,7 +43,7 @@ def report(result: Result, *, answered: bool = False, details: bool = False) -> 
 def answer(result: Result) -> list[str]:
     """Return what is known once the chosen model is fitted."""
     found = result.conclusion
-    return [_nearby(line) for line in (found.use, found.expect, found.gain)]
+    return [_nearby(line) for line in (found.use, found.expect, found.gain, found.next[0])]
 
 
 def _nearby(line: str) -> str:

@@ -47,7 +47,9 @@ def answers(data: StudyData) -> list[tuple[str, str]]:
 
 def _conclusion(data: StudyData) -> Panel:
     """Return what a finished study answers, or how far an unfinished one is."""
-    note = joined(data.damage, "" if data.result else joined(_unfinished(data), early_stopping_sentence(data)))
+    note = joined(
+        data.damage, "" if data.result else joined(_unfinished(data), early_stopping_sentence(data)), data.weights_note
+    )
     progress: list[tuple[str, Cell]] = [("state", data.state), ("trials", data.progress), *_endings(data)]
     rows = answers(data) or progress
     return Panel("conclusion", "Conclusion", facts(rows, ("question", "answer")), None, note)
@@ -57,7 +59,7 @@ def _details(data: StudyData, result: Result) -> list[tuple[str, Cell]]:
     """Return what the conclusion rests on: a row a sentence or a number."""
     rows: list[tuple[str, Cell]] = [(str(k), line) for k, line in enumerate(result.conclusion.details, 1)]
     rows += [("trials", data.progress), *_endings(data)]
-    rows += [("early stopping", early_stopping_sentence(data)), ("weights", data.weights_note)]
+    rows.append(("early stopping", early_stopping_sentence(data)))
     return [(name, value) for name, value in rows if value not in (None, "")]
 
 

@@ -122,7 +122,7 @@ def test_the_answer_stays_above_what_follows_and_is_not_repeated(
     (first,) = shown
     capsys.readouterr()
     Lines().answer(first)
-    facts = lines = capsys.readouterr().err.splitlines()
+    *facts, _ = lines = capsys.readouterr().err.splitlines()
     assert [line.split()[0] for line in lines][:3] == ["Use", "Expect", "Whether"]
     live = Live()
     live.split("", 10, 0)

@@ -28,9 +28,8 @@ from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Event, Events
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.study.problem import Problem
-from ranktune.tuner.workers.executor import Executor
+from ranktune.tuner.workers.executor import Executor, Limits
 from ranktune.tuner.workers.interrupts import Interrupted, Interrupts
-from ranktune.tuner.workers.limits import Limits
 from ranktune.tuner.workers.workforce import Workforce
 
 

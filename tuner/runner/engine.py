@@ -176,7 +176,7 @@ def report(session: Session, states: Sequence[State], seconds: float, *, is_comp
         ended_early=" ".join(dict.fromkeys(line for line in early if line)),
         queries=sum(state.problem.development.n_queries for state in compared),
         test_queries=sum(0 if state.problem.test is None else state.problem.test.n_queries for state in compared),
-        baselines=() if study.baseline else likely_baselines(states[-1].problem.development, rows),
+        baselines=() if study.baseline else likely_baselines(states[-1].problem.development),
         folds=folds if len(folds) > 1 else (),
         monotone=dict(entries[-1].model.monotone),
         restriction=cost,

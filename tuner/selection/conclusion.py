@@ -43,7 +43,7 @@ class Conclusion:
     gain : str
         What it gains over the ranking of today, or how to find out.
     next : tuple of str
-        What to do next, the most important first.
+        The file of the model, then what to do next, the most important first.
     details : tuple of str
         Why it was chosen, the other models, what failed, and how the study ended.
     """
@@ -80,7 +80,6 @@ def _use(result: Result) -> Iterator[str]:
         yield f"Use {chosen_name(result)}{_params(result)}."
     if best.needs_queries:
         yield "It compares the documents of a query: it scores whole queries, and no search engine can load it."
-    yield f"Model: {result.model}" + (f" ({best.bytes / 1000.0:.1f} kB)." if math.isfinite(best.bytes) else ".")
 
 
 def _params(result: Result) -> str:
@@ -136,7 +135,8 @@ def gain_sentence(gain: Gain) -> str:
 
 
 def _next(result: Result) -> Iterator[str]:
-    """Yield what is missing, and what to do next."""
+    """Yield where the model is, what is missing, and what to do next."""
+    yield f"Model: {result.model}" + (f" ({result.best.bytes / 1000.0:.1f} kB)" * math.isfinite(result.best.bytes))
     yield from left_out(result)
     if not result.is_complete:
         yield f"It is compared with no other model yet: `ranktune resume {result.study}` goes on with that."

@@ -240,10 +240,9 @@ def _verdict(row: Row, p: float | None) -> str:
     return WORSE if row.difference.mean < 0.0 else BETTER
 
 
-def likely_baselines(queries: Queries, rows: Sequence[Row]) -> tuple[str, ...]:
-    """Return features that may be the score of the ranking of today: by their names, else the best one."""
-    best = [row.feature for row in rows if row.feature]
-    return tuple([*named_like(TODAY_WORDS, queries.feature_names or ()), *best][:1])
+def likely_baselines(queries: Queries) -> tuple[str, ...]:
+    """Return the feature whose name suggests that it is the score of the ranking of today, if there is one."""
+    return tuple(named_like(TODAY_WORDS, queries.feature_names or ())[:1])
 
 
 def mean_metrics(chosen: Sequence[Entry], metrics: Sequence[str]) -> dict[str, float]:

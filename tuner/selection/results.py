@@ -109,7 +109,7 @@ class Result(SplitResult):
     queries, test_queries : int
         Queries that models were chosen by, and queries that test them, over all splits.
     baselines : tuple of str
-        Features that may be the score of the ranking of today; empty where a baseline was given.
+        A feature that may be the score of the ranking of today, by its name; empty where a baseline was given.
     ended_early : str
         Why the search ended before its time, which solvers were not tried, and what else there was no time for.
     folds : tuple of SplitResult

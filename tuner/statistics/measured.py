@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -57,10 +58,10 @@ class Comparison:
     wins: int
     ties: int
     losses: int
-    level: float
-    mean_a: float
-    mean_b: float
-    queries: int
+    level: float = 0.95
+    mean_a: float = math.nan  # older results have none
+    mean_b: float = math.nan
+    queries: int = 0
     metric: str | None = None
 
     def __repr__(self) -> str:

@@ -28,7 +28,8 @@ def said(found: Result) -> str:
 
 def test_the_chosen_model_with_its_parameters_and_its_file() -> None:
     chosen = row_of("RankSVM", params={"C": 0.123456}, bytes=1500.0)
-    assert result(chosen).conclusion.use == "Use RankSVM (C=0.1235). Model: s/model.json (1.5 kB)."
+    assert result(chosen).conclusion.use == "Use RankSVM (C=0.1235)."
+    assert result(chosen).conclusion.next[0] == "Model: s/model.json (1.5 kB)"
     assert "no search engine can load it" in result(replace(chosen, needs_queries=True)).conclusion.use
     default = result(chosen, tuning=TuningGain("RankSVM", None, None))
     assert "Use RankSVM with its default settings: 19 further trials found nothing better." in default.conclusion.use
