@@ -165,7 +165,7 @@ def _too_few(result: Result) -> Iterator[str]:
         count = f"{len(untold)} of the others" if len(untold) > 1 else untold[0].solver
         yield f"{result.test_queries} test queries are too few to tell it apart from {count}."
     half = (result.estimate.high - result.estimate.low) / 2
-    if half > WIDE and result.queries:
-        more = math.ceil(result.queries * ((half / WIDE) ** 2 - 1.0))
+    more = math.ceil(result.queries * ((half / WIDE) ** 2 - 1.0)) if half > WIDE else 0
+    if 5 * more > result.queries:
         rounded = round(more, 2 - len(str(more)))
         yield f"About {max(rounded, 1):,} more judged queries would tell {result.metric} to within {WIDE:g}."
