@@ -41,8 +41,10 @@ def answers(data: StudyData) -> list[tuple[str, str]]:
     if data.result is None:
         return []
     found = data.result.conclusion
-    asked = [("What to use", found.use), ("What to expect", found.expect), ("Better than today", found.gain)]
-    return [*asked, ("What next", " ".join(found.next))]
+    model, *others = found.next
+    use, following = f"{found.use} {model}", " ".join(others)
+    answered = ("What to expect", found.expect), ("Better than today", found.gain)
+    return [("What to use", use), *answered, ("What next", following)]
 
 
 def _conclusion(data: StudyData) -> Panel:
