@@ -120,7 +120,7 @@ def running(folder: StudyFolder, force: Workforce, locations: Locations, progres
 def finished(folder: StudyFolder, study: Study) -> Result | None:
     """Return the result of a study that has ended, of which nothing is missing or damaged; None of any other.
 
-    One that a time limit or a person ended goes on.
+    One that a time limit or a person ended goes on, and one that was declared anew since.
     """
     from ranktune.dashboards.records.study import open_study  # it loads what pages need
 
@@ -129,6 +129,8 @@ def finished(folder: StudyFolder, study: Study) -> Result | None:
     data = open_study(folder.path)
     result, is_whole = data.result, all(split.evidence and split.explanations for split in data.splits)
     if result is None or not is_whole or data.damage or not result.is_complete or result.left_out:
+        return None
+    if (folder.path / "study.json").stat().st_mtime_ns > folder.result.stat().st_mtime_ns:
         return None
     return None if CTRL_C in result.ended_early else result
 
