@@ -26,15 +26,16 @@ SECTIONS = {
     "Common solvers": ("ranktune", [name for name in ranktune.__all__ if name in SOLVERS.names]),
     "Other solvers, metrics and models": ("ranktune.solvers", ranktune.solvers.__all__),
     "Export": ("ranktune.solvers.export", ["export"]),
-    "Results": ("ranktune.tuner.selection.results", ["Result", "Row", "Gain", "Interval"]),
+    "Results": ("ranktune.tuner.selection.results", ["Result"]),
+    "Rows of results": ("ranktune.tuner.selection.rows", ["Row", "Gain"]),
     "Drift": ("ranktune.tuner.drift", ["watch", "Drift"]),
-    "Comparisons": ("ranktune.tuner.statistics.comparisons", ["Comparison"]),
+    "Comparisons": ("ranktune.tuner.statistics.measured", ["Comparison", "Interval"]),
     "Tuning in one pass": ("ranktune.tuner.one_pass.result", ["OnePassResult"]),
     "Judgments from clicks": ("ranktune.solvers.clicks.judging.judged", ["JudgedLog"]),
     "Interleaving": ("ranktune.tuner.interleaving", ["team_draft", "balanced", "judge", "plan"]),
     "Results of interleaving": ("ranktune.tuner.interleaving.judging", ["Judged", "Tally"]),
     "Events": ("ranktune.tuner.study.events", ["read_events"]),
-    "Trials on joblib": ("ranktune.tuner.workers.clusters.joblib_executor", ["JoblibWorkers"]),
+    "Trials on joblib": ("ranktune.tuner.workers.joblib_executor", ["JoblibWorkers"]),
 }
 """Title -> module and its public names, in the order of the page."""
 

@@ -19,7 +19,6 @@ from ranktune.dashboards.analysis.solver_trials import SolverTrials
 from ranktune.dashboards.records.trial import Trial, best_of
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.gp.posterior import standardise
 from ranktune.tuner.samplers.belief import Belief
 
 BACKGROUND = 24
@@ -146,7 +145,7 @@ def _errors(solver: SolverTrials, belief: Belief) -> tuple[list[Trial], Floats]:
     observed = observations(solver.trials)
     block_of = np.cumsum([trial is not None for _, trial in observed])[belief.chosen]
     lower, _ = scipy.linalg.lapack.dpotri(belief.posterior.L, lower=1)
-    inverse, gains = np.tril(lower) + np.tril(lower, -1).T, standardise(belief.gains)
+    inverse, gains = np.tril(lower) + np.tril(lower, -1).T, belief.posterior.y
     trials, errors = [], []
     for block in np.unique(block_of):
         places = np.flatnonzero(block_of == block)

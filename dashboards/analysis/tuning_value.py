@@ -10,11 +10,11 @@ import numpy as np
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.kinds import Lines
 from ranktune.dashboards.figures.panels import Frame, Panel
-from ranktune.dashboards.records.choice import tuning_gained
 from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.selection.details import tuning_gained
 
 NO_CURVE = np.full(0, np.nan)
 MIN_RANDOM_TRIALS = 5

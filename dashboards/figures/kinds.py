@@ -175,7 +175,8 @@ class Lines:
 class Points:
     """A point for each row with a trial, in the style of its solver: open where the trial was stopped early.
 
-    The frame has the columns Trial and Stopped after, and may have Solver and Split. error is half of a bar's length.
+    The frame has the columns Trial and Stopped after, and may have Split, and Solver or the column by, whose values
+    then have the styles. error is half of a bar's length.
     """
 
     x: str
@@ -187,11 +188,12 @@ class Points:
     error: str = ""
     over: Sequence[Trace] = ()
     layout: Mapping[str, object] = field(default_factory=dict)
+    by: str = "Solver"
 
     def __call__(self, frame: Frame) -> Figure:
         """Return the figure."""
         frame = frame.kept(row for row, trial in zip(frame.rows, frame["Trial"], strict=True) if trial is not None)
-        groups = frame.by("Solver") if "Solver" in frame.columns else {self.solver: frame}
+        groups = frame.by(self.by) if self.by in frame.columns else {self.solver: frame}
         traces = [trace for name in sorted(groups) for trace in self.drawn(name, groups[name], self.y)]
         traces = with_key([*traces, *self.over], frame["Stopped after"])
         return figures.figure(traces, self.across, self.up, **self.layout)

@@ -88,6 +88,7 @@ class Panel:
     note    how to read the panel, or what is missing and why; plain text, as title
     answer  what the panel shows, in a sentence: that of its page, where it is the first on it
     group   a view with several groups shows the panels of one at a time, and those without a group
+    shown   whether it is open though it comes after the first picture of its page
     """
 
     key: str
@@ -97,6 +98,7 @@ class Panel:
     note: str = ""
     group: str = ""
     answer: str = ""
+    shown: bool = False
 
     @cached_property
     def figure(self) -> Figure | None:
@@ -108,7 +110,7 @@ class Panel:
         """Return the panel as pages read it."""
         return {
             "key": self.key, "title": self.title, "table": vars(self.table), "figure": self.figure, "note": self.note,
-            "group": self.group, "answer": self.answer,
+            "group": self.group, "answer": self.answer, "shown": self.shown,
         }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from ranktune.dashboards.records.trial import Trial
-from ranktune.solvers.core.arrays import JsonView
+from ranktune.tuner.selection.results import Result
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
 """Libraries of data frames, the preferred first."""
@@ -40,10 +40,10 @@ def trial_columns(trials: Sequence[Trial]) -> dict[str, list[object]]:
     return _columns(rows)
 
 
-def leaderboard_columns(result: JsonView) -> dict[str, list[object]]:
+def leaderboard_columns(result: Result) -> dict[str, list[object]]:
     """Return the leaderboard as columns: an interval as two, the parameters as JSON."""
     rows = []
-    for line in result["leaderboard"]:
+    for line in result.as_dict()["leaderboard"]:
         row: dict[str, object] = {}
         for name, value in line.items():
             if name.endswith("_interval"):

@@ -15,7 +15,6 @@ from typing import TypeVar
 from ranktune.dashboards.records.file import Reader
 from ranktune.dashboards.records.opening import reader_of, trials_of
 from ranktune.dashboards.records.trial import Trial
-from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import RankTuneError, StudyError
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.selection.evidence import (
@@ -26,7 +25,7 @@ from ranktune.tuner.selection.evidence import (
     read_evidence,
     read_explanations,
 )
-from ranktune.tuner.selection.results import load_result
+from ranktune.tuner.selection.results import Result, load_result
 from ranktune.tuner.splits.seals import check_sealed, is_written
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import lost_trials
@@ -62,7 +61,7 @@ class SplitData:
 
 @dataclass(frozen=True, eq=False)
 class StudyData:
-    """A study with all of its splits; result is the content of result.json, None while the study is not finished.
+    """A study with all of its splits; result is None while the study is not finished.
 
     facts are the sizes of each split's data. study_damage describes which files of the whole study cannot be read.
     brief is whether pages leave out what takes long to compute: the importance of parameters.
@@ -71,7 +70,7 @@ class StudyData:
     folder: Path
     study: Study
     splits: tuple[SplitData, ...]
-    result: JsonView | None
+    result: Result | None
     facts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     study_damage: str = ""
     brief: bool = False
@@ -139,7 +138,7 @@ class StudyData:
         """The state "running", "finished", or "stopped": neither finished nor running."""
         if self.held:
             return "running"
-        return "finished" if self.result is not None and self.result.get("is_complete", True) else "stopped"
+        return "finished" if self.result is not None and self.result.is_complete else "stopped"
 
     @property
     def progress(self) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ranktune.solvers.core.arrays import JsonView
     from ranktune.solvers.core.space import Value
 
+OF_SAME_NAME = keys.NONZEROS, keys.MICROSECONDS, keys.BYTES, keys.COST, keys.EXPECTED_GAIN, keys.LEAD
 _PART = re.compile(r"(\d+) of (\d+)$")
 
 
@@ -35,6 +36,8 @@ class Trial:
     path          (value of path_parameter, metric) of each model of a regularization path, the requested value last;
                   params holds the best of them. path_parameter is "" where one fit gave one model
     learning_curve (queries learned from, metric of the next ones) of an online learner in a progressive plan
+    origin        why it was tried, one of ORIGINS, the name of a sampler, or unknown; with the gain over the best trial
+                  that was then expected, and the lead over it where the trial became the best
     split         name of its split, "" where the study has one
     """
 
@@ -62,6 +65,9 @@ class Trial:
     learning_curve: tuple[tuple[float, float], ...] = ()
     split: str = ""
     cost: float | None = None
+    origin: str = "unknown"
+    expected_gain: float | None = None
+    lead: float | None = None
 
     @classmethod
     def from_record(
@@ -87,7 +93,8 @@ class Trial:
             error_of_mean=_root(attributes.get(keys.VARIANCE)),
             means=dict(attributes.get(keys.MEANS, {})),
             seconds=float(attributes.get(keys.SECONDS, 0.0)),
-            **{name: attributes.get(name) for name in (keys.NONZEROS, keys.MICROSECONDS, keys.BYTES, keys.COST)},
+            **{name: attributes.get(name) for name in OF_SAME_NAME},
+            origin=attributes.get(keys.ORIGIN, "unknown"),
             begun=begun,
             ended=ended,
             worker=str(attributes.get(keys.WORKER, "")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from ranktune.solvers.core.errors import Damaged, RankTuneError
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.retuning.portfolio import load_portfolio
 from ranktune.tuner.retuning.versions import current, decision_of, delivered, versions
-from ranktune.tuner.selection.results import load_result
+from ranktune.tuner.selection.results import Result, load_result
 from ranktune.tuner.study.home import StudyFolder
 
 
@@ -44,16 +45,16 @@ def _line(home: Path, folder: StudyFolder) -> Json:
         return line | {"state": f"unreadable: {error}"}
 
 
-def _first(folder: StudyFolder, result: JsonView) -> Json:
+def _first(folder: StudyFolder, result: Result) -> Json:
     portfolio = load_portfolio(folder.path)
     parts = portfolio[0].parts if portfolio else ()
-    best = result["best"]
+    best = result.best
     return {
         "decision": "first",
-        "quality": result["estimate"],
-        "interval": result["estimate_interval"],
-        "solver": best["solver"],
-        "parameters": {part.solver: dict(part.params) for part in parts} or {best["solver"]: best["params"]},
+        "quality": result.estimate.mean if math.isfinite(result.estimate.mean) else None,
+        "interval": [result.estimate.low, result.estimate.high] if math.isfinite(result.estimate.low) else None,
+        "solver": best.solver,
+        "parameters": {part.solver: dict(part.params) for part in parts} or {best.solver: best.params},
     }
 
 

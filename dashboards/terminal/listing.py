@@ -44,19 +44,19 @@ def _labels(folder: StudyFolder) -> Json:
 
 def _finished(folder: StudyFolder) -> Json:
     result = load_result(folder.result)
-    best = result["best"]
-    value = next((best[name] for name in ("vali", "again") if best.get(name) is not None), result["estimate"])
+    best = result.best
+    value = best.vali or best.again or result.estimate
     return {
-        "data": str(result["data"]),
-        "metric": str(result["metric"]),
-        "state": "running" if folder.held() else "finished" if result["is_complete"] else "interrupted",
-        "done": int(result["trials"]),
-        "trials": int(result["trials"]),
-        "stopped": int(result["stopped"]),
-        "failed": sum(failure["number"] is not None for failure in result["failures"]),
-        "solver": str(best["solver"]),
-        "best": None if value is None else float(value),
-        "test": None if best["test"] is None else float(best["test"]),
+        "data": result.data,
+        "metric": result.metric,
+        "state": "running" if folder.held() else "finished" if result.is_complete else "interrupted",
+        "done": result.trials,
+        "trials": result.trials,
+        "stopped": result.stopped,
+        "failed": sum(failure.number is not None for failure in result.failures),
+        "solver": best.solver,
+        "best": value.mean if value.mean == value.mean else None,
+        "test": None if best.test is None else best.test.mean,
     }
 
 

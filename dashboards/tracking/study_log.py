@@ -22,8 +22,8 @@ from ranktune.dashboards.records.file import Reader
 from ranktune.dashboards.records.study import StudyData, open_study
 from ranktune.dashboards.records.trial import Trial
 from ranktune.dashboards.web.report import write_report
-from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.files.atomic import atomic_write
+from ranktune.tuner.selection.results import Result
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.study.secrets import shown_tracking
 
@@ -93,7 +93,7 @@ class StudyLog:
         if result is not None:
             at = int(1000 * StudyFolder(self.folder).result.stat().st_mtime)
             self._log(self.run_id, [(name, [(0, value)]) for name, value in scores_of(result).items()], at=at)
-            self.client.set_tag(self.run_id, SOLVER, str(result["best"]["solver"]))
+            self.client.set_tag(self.run_id, SOLVER, result.best.solver)
         for path, place in _files(self.folder, result):
             if path.is_dir():
                 self.client.log_artifacts(self.run_id, str(path), place)
@@ -197,23 +197,24 @@ def curves_of(trial: Trial, metric: str) -> list[Curve]:
     return [curve for curve in drawn if curve[1]]
 
 
-def scores_of(result: JsonView) -> dict[str, float]:
+def scores_of(result: Result) -> dict[str, float]:
     """Return the numbers of a result as metrics: of the chosen model, and of the search."""
-    best, name = result["best"], metric_name(result["metric"])
-    scores = {f"test_{metric_name(metric)}": value for metric, value in best["test_metrics"].items()}
-    scores |= {f"vali_{name}": best["vali"], f"estimate_{name}": result["estimate"]}
-    scores |= {cost: best[cost] for cost in ("microseconds", "bytes")} | {"features": best["nonzeros"]}
-    scores |= {"trials": result["trials"], "stopped": result["stopped"], "seconds": result["seconds"]}
-    scores["failed"] = sum(failure["number"] is not None for failure in result["failures"])
-    return {key: float(value) for key, value in scores.items() if value is not None}
+    best, name = result.best, metric_name(result.metric)
+    scores = {f"test_{metric_name(metric)}": value for metric, value in result.test_metrics.items()}
+    scores |= {f"vali_{name}": math.nan if best.vali is None else best.vali.mean}
+    scores |= {f"estimate_{name}": result.estimate.mean, "features": best.nonzeros}
+    scores |= {"microseconds": best.microseconds, "bytes": best.bytes}
+    scores |= {"trials": result.trials, "stopped": result.stopped, "seconds": result.seconds}
+    scores["failed"] = sum(failure.number is not None for failure in result.failures)
+    return {key: float(value) for key, value in scores.items() if math.isfinite(value)}
 
 
-def _files(folder: Path, result: JsonView | None) -> Iterator[tuple[Path, str | None]]:
+def _files(folder: Path, result: Result | None) -> Iterator[tuple[Path, str | None]]:
     """Yield the files of a study and the folders among the artifacts that they belong into."""
     yield folder / "study.json", None
     if result is not None:
         yield folder / "result.json", None
-        model = Path(result["model"])
+        model = Path(result.model)
         yield model if model.exists() else folder / model.name, "model"
 
 

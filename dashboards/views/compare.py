@@ -10,11 +10,10 @@ import numpy as np
 
 from ranktune.dashboards.analysis.paired_studies import PairedRows, paired_rows
 from ranktune.dashboards.analysis.tuning_value import best_by_number, best_so_far_lines, mean_of_splits
-from ranktune.dashboards.analysis.verdict import verdict
 from ranktune.dashboards.figures.panels import Cell, Frame, Panel, joined
 from ranktune.dashboards.figures.plotly import distinct
 from ranktune.dashboards.records.study import StudyData
-from ranktune.dashboards.views.overview import leaderboard_panel, sentences, setting
+from ranktune.dashboards.views.overview import answers, leaderboard_panel, setting
 from ranktune.tuner.statistics.comparisons import compare_splits, pairwise
 
 
@@ -35,7 +34,7 @@ def panels(*studies: StudyData) -> list[Panel]:
 
 def _in_short(studies: Sequence[StudyData], names: Sequence[str]) -> Panel:
     """Return the conclusions of the studies beside each other."""
-    found: list[dict[str, str]] = [{"state": study.state, **dict(verdict(study))} for study in studies]
+    found: list[dict[str, str]] = [{"state": study.state, **dict(answers(study))} for study in studies]
     asked = dict.fromkeys(what for each in found for what in each)
     rows = [[what, *(each.get(what) for each in found)] for what in asked]
     return Panel("summary", "In short", Frame(("what", *names), rows))
@@ -117,4 +116,4 @@ def _leaderboard(key: str, study: StudyData) -> Panel:
     title = f"Leaderboard of {study.name}"
     if study.result is None:
         return Panel(key, title, note="The study is not finished.")
-    return replace(leaderboard_panel(study.result), key=key, title=title, note=sentences(study.result))
+    return replace(leaderboard_panel(study.result), key=key, title=title, note="")

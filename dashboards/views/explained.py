@@ -17,7 +17,7 @@ from ranktune.dashboards.records.study import StudyData
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.selection.evidence import ExplainedQuery, Explanations
 
-MAX_BARS = 20
+MAX_BARS, MAX_DRIVERS = 20, 8
 """Features of a figure; the table has more."""
 COMMAND = "ranktune explain MODEL DATA"
 
@@ -30,6 +30,22 @@ def importance(data: StudyData) -> list[Panel]:
     # The last split of a nested plan has no test queries.
     known = [split for split in known if split.part == "test"] or known
     return [_importance(data, known), *_effects(known)]
+
+
+def drivers(data: StudyData) -> list[Panel]:
+    """Return what drives the ranking: the most important features, and whether a higher value ranks higher."""
+    panel = next(iter(importance(data)), None)
+    if panel is None or panel.kind is None:
+        return []
+    effects = [effect for split in data.splits if split.explanations for effect in split.explanations.effects]
+    slopes = {effect.feature: float(np.polyfit(effect.shares, effect.effects, 1)[0]) for effect in reversed(effects)}
+    words = ["" if (slope := slopes.get(str(name), 0.0)) == 0.0 else "higher" if slope > 0 else "lower"
+             for name in panel.table["Feature"][:MAX_DRIVERS]]  # fmt: skip
+    rows = [(*row, word) for row, word in zip(panel.table.rows, words, strict=False)]
+    frame = Frame((*panel.table.columns, "A higher value ranks"), rows)
+    by_word = {word: [figures.short(row[0]) for row in rows if row[-1] == word] for word in ("higher", "lower")}
+    note = " ".join(f"A higher value ranks {word}: {', '.join(names)}." for word, names in by_word.items() if names)
+    return [Panel("drivers", "What drives the ranking", frame, panel.kind, note, shown=True)]
 
 
 def _importance(data: StudyData, known: Sequence[Explanations]) -> Panel:

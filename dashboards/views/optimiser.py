@@ -1,4 +1,4 @@
-"""Optimiser: the surrogate model, its uncertainty, the noise of trials, and the solvers that were tried over time.
+"""Optimiser: the surrogate model, its uncertainty, the noise of trials, and what was tried over time.
 
 A panel's group is the split, where there are several: each has its own search.
 """
@@ -12,18 +12,19 @@ import numpy as np
 from ranktune.dashboards.analysis.beliefs import observations, predicted
 from ranktune.dashboards.analysis.pooling import no_trials_note, stopped_note
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.kinds import Bars, Points
+from ranktune.dashboards.figures.kinds import Bars, Heat, Points
 from ranktune.dashboards.figures.panels import Frame, Panel, joined
 from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial, best_of
 from ranktune.tuner.gp.proposal import EI, MIXED, THOMPSON
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Belief, Slice, fit_belief
+from ranktune.tuner.selection.details import PARTS
 
 DRAWS = 4
 """Functions sampled from the posterior."""
 MAX_BLOCKS = 20
-"""Parts of the search for which the trials of each solver are counted."""
+"""Parts of the search of which the best with each solver and part is shown."""
 WITH_SURROGATE = ("thompson",)
 PER_COST = ", divided by a power of the expected cost where the study has a time limit."
 DECISIONS = {
@@ -36,30 +37,39 @@ DECISIONS = {
 
 
 def panels(data: StudyData) -> list[Panel]:
-    """Return the trials of each solver over time and the surrogate model after them, split by split."""
+    """Return what was tried over time and the surrogate model after it, split by split."""
     shown: list[Panel] = []
     for k, split, group in data.groups:
         most = MAX_TRIALS_IN_BELIEF // 2 if group else MAX_TRIALS_IN_BELIEF
-        shown += [*_surrogate(data, split, k, group, most), _allocation(data, split, k, group)]
+        shown += [*_surrogate(data, split, k, group, most), _tried(data, split, k, group)]
     return shown
 
 
-def _allocation(data: StudyData, split: SplitData, k: int, group: str) -> Panel:
-    """Return the number of trials of each solver, part of the search by part."""
-    title, trials = "Trials of each solver over time", split.trials
-    solvers = [name for name in data.all_solvers if any(trial.solver == name for trial in trials)]
+def _tried(data: StudyData, split: SplitData, k: int, group: str) -> Panel:
+    """Return the best with each solver, loss, pair weight, penalty and optimizer, part of the search by part."""
+    trials, metric = split.trials, f"Best {data.metric}"
     size = max(-(-len(trials) // MAX_BLOCKS), 1)
-    rows = []
+    values: dict[tuple[str, str], list[float | None]] = {}
     for begin in range(0, len(trials), size):
         block = trials[begin : begin + size]
-        first, last = block[0].place, block[-1].place
-        name = f"{first}" if first == last else f"{first} to {last}"
-        rows.append([name, *(sum(trial.solver == solver for trial in block) for solver in solvers)])
-    styles = figures.solver_styles(data.all_solvers)
-    colours = [styles[solver]["color"] for solver in solvers]
-    kind = Bars("Trials", solvers, "trials", "trial numbers", upright=True, colours=colours)
+        when = " to ".join(str(place) for place in dict.fromkeys((block[0].place, block[-1].place)))
+        for trial in block:
+            parts = ((name.partition("[")[0], value) for name, value in trial.params.items())
+            for what in (trial.solver, *(f"{part} {value}" for part, value in parts if part in PARTS)):
+                values.setdefault((what, when), []).append(trial.value)
+    rows = [(*at, len(of), max(filter(None, of), default=None)) for at, of in values.items()]
+    known = [best for *_, best in rows if best is not None]
+    ends = min(known, default=0.0), max(known, default=0.0)
+    kind = Heat("Tried", "Trials", metric, metric, lambda row: f"{row[metric]:.3f}", ends=ends)
     note = "" if rows else no_trials_note(data) or "No trial of this split has finished yet."
-    return Panel(f"allocation-{k}", title, Frame(("Trials", *solvers), rows), kind, note, group)
+    return Panel(
+        f"tried-{k}",
+        "What was tried when, and the best with it",
+        Frame(("Tried", "Trials", "How often", metric), rows),
+        kind,
+        note,
+        group,
+    )
 
 
 def _surrogate(data: StudyData, split: SplitData, k: int, group: str, most: int) -> list[Panel]:

@@ -7,80 +7,62 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ranktune.dashboards.analysis import tuning_value
-from ranktune.dashboards.analysis.verdict import interval, verdict
 from ranktune.dashboards.figures.kinds import Dots
 from ranktune.dashboards.figures.panels import Cell, Frame, Panel, facts, joined
-from ranktune.dashboards.records.choice import (
-    chosen_because,
-    chosen_name,
-    clicks_and_judgments,
-    feature_alone,
-    gain,
-    higher_on_test,
-    rivals,
-)
 from ranktune.dashboards.records.frames import leaderboard_columns
 from ranktune.dashboards.records.study import StudyData, duration
 from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.terminal.leaderboard import marks
-from ranktune.dashboards.views import delivered
-from ranktune.solvers.core.arrays import JsonView
+from ranktune.dashboards.views import delivered, explained, queries
 from ranktune.solvers.core.errors import listed
-from ranktune.tuner.selection.results import ALIKE
+from ranktune.tuner.selection.results import Result
 from ranktune.tuner.study.declaration import Study
 
 
 def panels(data: StudyData) -> list[Panel]:
     """Return the conclusion, the leaderboard, the value of tuning, and the settings."""
-    shown = [_conclusion(data), *_summary(data), _leaderboard(data), tuning_value.panel(data)]
-    if data.result is not None and data.result.get("folds"):
-        shown.append(_folds(data.result))
-    if any(trial.error for trial in data.trials) or (data.result is not None and data.result["failures"]):
+    result = data.result
+    shown = [_conclusion(data), _leaderboard(data), *explained.drivers(data), *queries.example(data)]
+    shown += [] if result is None else delivered.use(result)
+    shown.append(tuning_value.panel(data))
+    if result is not None:
+        shown.append(Panel("details", "Details", facts(_details(data, result), ("what", "value"))))
+    if result is not None and result.folds:
+        shown.append(_folds(result))
+    if any(trial.error for trial in data.trials) or (result is not None and result.failures):
         shown.append(_failures(data))
-    if data.result is not None and data.result.get("left_out"):
-        shown.append(_left_out(data.result))
+    if result is not None and result.left_out:
+        shown.append(_left_out(result))
     return [*shown, *delivered.panels(data), _settings(data)]
 
 
+def answers(data: StudyData) -> list[tuple[str, str]]:
+    """Return the questions that a finished study answers, and the answers; nothing of an unfinished one."""
+    if data.result is None:
+        return []
+    found = data.result.conclusion
+    model, *others = found.next
+    use, following = f"{found.use} {model}", " ".join(others)
+    answered = ("What to expect", found.expect), ("Better than today", found.gain)
+    return [("What to use", use), *answered, ("What next", following)]
+
+
 def _conclusion(data: StudyData) -> Panel:
-    """Return the conclusion in two sentences and as a table."""
-    rows: list[tuple[str, object]] = [("state", data.state), ("trials", data.progress), *_endings(data)]
-    result = data.result
-    if result is None:
-        text = _unfinished(data)
-    else:
-        best, text = result["best"], sentences(result)
-        rows += [("chosen", best["solver"]), *((f"its {name}", v) for name, v in (best.get("params") or {}).items())]
-        rows += [(f"test {name}", value) for name, value in best["test_metrics"].items()]
-        if result.get("gain") is not None:
-            rows += _gain_rows(result["gain"])
-        rows.append((f"expected {data.metric}, corrected for selection", result.get("estimate")))
-        rows.append(("its 95 % interval", interval(result.get("estimate_interval"))))
-        limits = interval(result.get("expected_on_test_interval"))
-        rows.append((f"95 % interval of {data.metric} on so few test queries", limits))
-        for name, label in (result.get("alternatives") or {}).items():
-            rows.append(("best trade-off" if name == "knee" else f"{name} without a significant difference", label))
-        rows += [("seconds", result["seconds"]), ("model", result["model"])]
-    note = joined(data.damage, text, data.weights_note, early_stopping_sentence(data))
-    return Panel("conclusion", "Conclusion", facts(rows), None, note)
+    """Return what a finished study answers, or how far an unfinished one is."""
+    note = joined(
+        data.damage, "" if data.result else joined(_unfinished(data), early_stopping_sentence(data)), data.weights_note
+    )
+    progress: list[tuple[str, Cell]] = [("state", data.state), ("trials", data.progress), *_endings(data)]
+    rows = answers(data) or progress
+    return Panel("conclusion", "Conclusion", facts(rows, ("question", "answer")), None, note)
 
 
-def _summary(data: StudyData) -> list[Panel]:
-    """Return what is printed as the first page; nothing while the study is not finished."""
-    table = facts(verdict(data), ("what", "answer"))
-    return [Panel("summary", "In short", table)] if table.rows else []
-
-
-def _gain_rows(gain: JsonView) -> list[tuple[str, Cell]]:
-    """Return the rows of the comparison with the baseline."""
-    counts = f"{gain['wins']} better, {gain['ties']} equal, {gain['losses']} worse"
-    return [
-        ("baseline", gain["baseline"]),
-        (f"gain over the baseline ({gain['part']})", gain["difference"]),
-        ("its 95 % interval", None if gain["difference"] is None else interval(gain["interval"])),
-        ("p of a paired randomisation test", gain["p_randomisation"]),
-        ("queries", counts),
-    ]
+def _details(data: StudyData, result: Result) -> list[tuple[str, Cell]]:
+    """Return what the conclusion rests on: a row a sentence or a number."""
+    rows: list[tuple[str, Cell]] = [(str(k), line) for k, line in enumerate(result.conclusion.details, 1)]
+    rows += [("trials", data.progress), *_endings(data)]
+    rows.append(("early stopping", early_stopping_sentence(data)))
+    return [(name, value) for name, value in rows if value not in (None, "")]
 
 
 def _endings(data: StudyData) -> list[tuple[str, Cell]]:
@@ -101,47 +83,6 @@ def early_stopping_sentence(data: StudyData) -> str:
         return f"{text}."
     share = n.saved / (n.spent + n.saved)
     return f"{text}, which saved about {duration(n.saved)} of processor time, {share:.0%} of a full search."
-
-
-def sentences(result: JsonView) -> str:
-    """Return which model was chosen with which score, and which are not significantly different.
-
-    The first sentence says whether it is better than the baseline, where there is one.
-    """
-    best, metric = result["best"], result["metric"]
-    test = best["test_metrics"].get(metric)
-    values = "there are no test queries"
-    if test is not None:
-        values = f"{metric} is {test:.4f} {interval(best.get('test_interval'))} on test queries"
-    if result.get("estimate") is not None:
-        values += (
-            f", and {result['estimate']:.4f} {interval(result.get('estimate_interval'))} by validation, "
-            "corrected for selection"
-        )
-    better = gain(result)
-    if better and result["gain"]["difference"] is not None:
-        better = f"The chosen model is {better}"
-    trials = f"{result['trials']} trial{'s' * (result['trials'] != 1)}"
-    return joined(
-        better,
-        f"{chosen_name(result)} was chosen by validation among {trials}; {values}. {_rivals(result)}",
-        chosen_because(result),
-        higher_on_test(result),
-        feature_alone(result),
-        clicks_and_judgments(result),
-    )
-
-
-def _rivals(result: JsonView) -> str:
-    others = rivals(result)
-    if not others:
-        return "There was no other model."
-    p_name = "p_holm" if any(row.get("p_holm") is not None for row in others) else "p_value"
-    equal = [row["solver"] for row in others if row.get(p_name) is not None and row[p_name] > 0.05]
-    corrected = ", corrected for multiple comparisons" if p_name == "p_holm" else ""
-    if not equal:
-        return f"It differs significantly from each of the other {len(others)} (p <= 0.05{corrected})."
-    return f"Not significantly different (p > 0.05{corrected}): {', '.join(equal)}."
 
 
 def _unfinished(data: StudyData) -> str:
@@ -167,14 +108,11 @@ TITLES = {
 """Of the columns of the leaderboard; that of the metric beside the choice has its name."""
 
 
-def leaderboard_table(result: JsonView) -> Frame:
+def leaderboard_table(result: Result) -> Frame:
     """Return every row of the leaderboard; columns without a value are left out."""
-    rows, columns = result["leaderboard"], leaderboard_columns(result)
-    columns["solver"] = [f"{row['solver']}{marks(row)}" for row in rows]
-    columns["verdict"] = [
-        "not significantly different" if row.get("verdict") == ALIKE else row.get("verdict") for row in rows
-    ]
-    titles = TITLES | {"beside": (result.get("clicks") or {}).get("metric") or "beside"}
+    rows, columns = result.leaderboard, leaderboard_columns(result)
+    columns["solver"] = [f"{row.solver}{marks(row)}" for row in rows]
+    titles = TITLES | {"beside": "beside" if result.clicks is None else result.clicks.metric}
     shown = {
         f"{title}{end.replace('_', ' ')}": columns[name + end]
         for name, title in titles.items()
@@ -193,22 +131,22 @@ def _leaderboard(data: StudyData) -> Panel:
         "Intervals are over queries. Models are compared query by query, so a difference can be significant although "
         "the intervals overlap: see p.",
         f"*: {listed(list(data.study.serve))} cannot load it."
-        if any(not row.get("is_served", True) for row in data.result["leaderboard"])
+        if any(not row.is_served for row in data.result.leaderboard)
         else "",
     )
     return replace(leaderboard_panel(data.result), title=title, note=note)
 
 
-def leaderboard_panel(result: JsonView) -> Panel:
+def leaderboard_panel(result: Result) -> Panel:
     """Return the panel of the leaderboard: a point and an interval for every row, the chosen on top.
 
     Rows that are significantly worse are hollow. A dotted line of each colour goes through the scores of the chosen, so
     that rows above and below it are distinct.
     """
     series = {name: (name, f"{name} low", f"{name} high") for name in ("validation", "test")}
-    unit = f"{result['metric']} (mean over queries)"
+    unit = f"{result.metric} (mean over queries)"
     kind = Dots("model", series, unit, "model", verdict="verdict", reference=True)
-    return Panel("leaderboard", f"Leaderboard of {result['study']}", leaderboard_table(result), kind)
+    return Panel("leaderboard", f"Leaderboard of {result.study}", leaderboard_table(result), kind)
 
 
 def _standing(data: StudyData) -> Frame:
@@ -220,29 +158,28 @@ def _standing(data: StudyData) -> Frame:
     return Frame(("solver", "validation", "standard error", "weights", "fit seconds", "trials"), rows)
 
 
-def _folds(result: JsonView) -> Panel:
-    bests = [(fold["name"], fold["best"]) for fold in result["folds"]]
-    rows = [
-        [name, row["solver"], row["vali"], row["test"], *(row.get("test_interval") or (None, None)), row["nonzeros"]]
-        for name, row in bests
-    ]
+def _folds(result: Result) -> Panel:
+    rows: list[list[Cell]] = []
+    for fold in result.folds:
+        row, test = fold.best, fold.best.test
+        ends = (None, None, None) if test is None else (test.mean, test.low, test.high)
+        rows.append([fold.name, row.solver, None if row.vali is None else row.vali.mean, *ends, row.nonzeros])
     columns = ("fold", "chosen", "validation", "test", "test low", "test high", "weights")
     series = {name: (name, f"{name} low", f"{name} high") for name in ("validation", "test")}
-    kind = Dots(("fold", "chosen"), series, str(result["metric"]), "fold")
+    kind = Dots(("fold", "chosen"), series, result.metric, "fold")
     return Panel("folds", "Chosen model of each fold", Frame(columns, rows), kind)
 
 
 def _failures(data: StudyData) -> Panel:
     rows = [[t.split, t.place, t.solver, t.error] for t in data.trials if t.error]
     if data.result is not None:
-        refits = (f for f in data.result["failures"] if f.get("number") is None)
-        rows += [[f.get("split", ""), None, f["solver"], f["error"]] for f in refits]
+        rows += [[f.split, None, f.solver, f.error] for f in data.result.failures if f.number is None]
     return Panel("failures", "Failures", Frame(("fold", "trial", "solver", "error"), rows))
 
 
-def _left_out(result: JsonView) -> Panel:
+def _left_out(result: Result) -> Panel:
     columns = ("fold", "what", "error", "traceback")
-    rows = [[missing[name] for name in ("split", "what", "error", "trace")] for missing in result["left_out"]]
+    rows = [[each.split, each.what, each.error, each.trace] for each in result.left_out]
     note = "What failed after the trials, and is missing here."
     return Panel("left-out", "Left out", Frame(columns, rows), None, note)
 

@@ -14,6 +14,7 @@ from ranktune.dashboards.figures.kinds import Bars, Points, labels
 from ranktune.dashboards.figures.panels import Cell, Figure, Frame, Panel, Trace, facts, joined
 from ranktune.dashboards.records.study import SplitData, StudyData, duration
 from ranktune.dashboards.records.trial import Trial, counts
+from ranktune.tuner.storage.attributes import ORIGINS
 
 RECENT_TRIALS = 50
 """Trials from which the time left is estimated."""
@@ -90,9 +91,12 @@ def _history(data: StudyData, split: SplitData, key: str) -> Panel:
     trials, best = split.trials, best_so_far(split.trials)
     steps = changes(best)
     kept = sorted({*figures.thinned([t.value for t in trials]).tolist(), *steps})
-    columns = ("Trial", "Solver", data.metric, "Standard error", "Stopped after", "Best so far")
+    columns = (
+        "Trial", "Solver", "Origin", data.metric, "Standard error", "Stopped after", "Expected gain", "Lead",
+        "Best so far",
+    )  # fmt: skip
     rows = [
-        [t.place, t.solver, t.value, t.error_of_mean, t.stopped or None, top]
+        [t.place, t.solver, t.origin, t.value, t.error_of_mean, t.stopped or None, t.expected_gain, t.lead, top]
         for t, top in ((trials[k], best[k]) for k in kept)
     ]
     up, outside = figures.value_axis(f"validation {data.metric}", [t.value for t in trials])
@@ -107,8 +111,8 @@ def _history(data: StudyData, split: SplitData, key: str) -> Panel:
     line = {"shape": "hv", "color": figures.GREY, "width": 2}
     over = figures.scatter("best so far", [trials[k].place for k in steps], best[steps], mode="lines", line=line)
     across = figures.count_axis("trial number", trials[-1].place if trials else 1)
-    styles = figures.solver_styles(data.all_solvers)
-    kind = Points("Trial", data.metric, across, up, styles, over=[over]) if steps else None
+    styles = figures.solver_styles({*ORIGINS, *(t.origin for t in trials)})
+    kind = Points("Trial", data.metric, across, up, styles, over=[over], by="Origin") if steps else None
     return Panel(key, title, Frame(columns, rows), kind, note, split.name, _last_gain(trials, steps))
 
 

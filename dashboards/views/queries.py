@@ -16,9 +16,9 @@ from ranktune.dashboards.figures.kinds import Bars, Lines
 from ranktune.dashboards.figures.panels import Frame, Panel, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.views.explained import contributions
-from ranktune.solvers.core.arrays import Floats, Ints, JsonView
+from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.tuner.selection.evidence import QueryDocuments
-from ranktune.tuner.selection.results import BASELINE
+from ranktune.tuner.selection.rows import BASELINE, Row
 from ranktune.tuner.statistics.comparisons import compare_splits
 from ranktune.tuner.statistics.periods import Period
 
@@ -26,7 +26,7 @@ MAX_OTHERS = 6
 """Models that the chosen one is compared with."""
 MAX_WORST = 5
 """Queries whose documents are shown."""
-MAX_DOCUMENTS = 20
+MAX_EXAMPLE, MAX_DOCUMENTS = 8, 20
 """Documents of a query that are shown: those that the chosen model ranks first; others of the best grade are added."""
 
 
@@ -91,7 +91,7 @@ def _splits(data: StudyData) -> _Splits | None:
     chosen = tuple(evidence.labels[0] for _, evidence in known)
     if len(set(chosen)) == 1:
         everywhere = [label for label in everywhere if label != chosen[0]]
-    rows = [row.get("solver") for row in (data.result or {}).get("leaderboard", [])]
+    rows = [] if data.result is None else [row.solver for row in data.result.leaderboard]
     everywhere.sort(key=lambda label: (label != BASELINE, rows.index(label) if label in rows else len(rows)))
     return _Splits(
         metric=data.metric,
@@ -110,9 +110,9 @@ def _splits(data: StudyData) -> _Splits | None:
 def _counts(data: StudyData, splits: _Splits, labels: Sequence[str]) -> Panel:
     """Return wins, ties and losses of the chosen model against each other."""
     rows = []
-    board = {row.get("solver"): row for row in (data.result or {}).get("leaderboard", [])}
+    board = {} if data.result is None else {row.solver: row for row in data.result.leaderboard}
     for k, label in enumerate(labels):
-        compared = _compared(splits, label, board.get(label, {}), np.random.default_rng([data.study.seed, k]))
+        compared = _compared(splits, label, board.get(label), np.random.default_rng([data.study.seed, k]))
         gap = np.concatenate(splits.chosen) - np.concatenate(splits.others[label])
         rows.append([label, int((gap > 0).sum()), int((gap == 0).sum()), int((gap < 0).sum()), *compared])
     columns = ("Against", "Wins", "Ties", "Losses", "Difference", "Low", "High", "p")
@@ -133,12 +133,11 @@ def _counts(data: StudyData, splits: _Splits, labels: Sequence[str]) -> Panel:
 
 
 def _compared(
-    splits: _Splits, label: str, row: JsonView, generator: np.random.Generator
+    splits: _Splits, label: str, row: Row | None, generator: np.random.Generator
 ) -> tuple[float | None, float | None, float | None, float | None]:
     """Return the difference, its interval and p, from the leaderboard where it has them."""
-    difference, interval, p = row.get("difference"), row.get("difference_interval"), row.get("p_value")
-    if difference is not None and interval and None not in interval and p is not None:
-        return -difference, -interval[1], -interval[0], p
+    if row is not None and row.difference is not None and row.p_value is not None:
+        return -row.difference.mean, -row.difference.high, -row.difference.low, row.p_value
     paired = compare_splits(list(splits.chosen), list(splits.others[label]), generator, weights=splits.weights)
     return paired.difference, paired.low, paired.high, paired.p_randomisation
 
@@ -183,8 +182,30 @@ def _distribution(splits: _Splits) -> Panel:
     return Panel("distribution", title, Frame(("From", "To", *values), rows), kind, note)
 
 
-def _worst(data: StudyData, splits: _Splits) -> list[Panel]:
-    """Return the worst-ranked queries of those whose documents are in the evidence."""
+def example(data: StudyData) -> list[Panel]:
+    """Return a query as it was ranked before and as it is: the one that gains most over the first other model."""
+    splits = _splits(data)
+    kept = [] if splits is None or not splits.others else _closely(data)
+    if splits is None or not kept:
+        return []
+    before = next(iter(splits.others))
+    places = {query: k for k, query in enumerate(splits.queries)}
+    other = np.concatenate(splits.others[before])
+
+    def gain(row: tuple[float, str, str, QueryDocuments]) -> float:
+        at = places.get((row[3].query, row[1]))
+        return -np.inf if at is None or np.isnan(other[at]) else row[0] - float(other[at])
+
+    panel = _documents(splits, 0, *max(kept, key=gain))
+    columns = [k for k, name in enumerate(panel.table.columns) if not name.startswith("Score by")][:5]
+    rows = [[row[k] for k in columns] for row in panel.table.rows[:MAX_EXAMPLE]]
+    note = f"The ranks of the first documents by the chosen model and by {figures.short(before)}."
+    title = f"An example: {panel.title[0].lower()}{panel.title[1:]}"
+    return [Panel("example", title, Frame(tuple(panel.table.columns[k] for k in columns), rows), None, note)]
+
+
+def _closely(data: StudyData) -> list[tuple[float, str, str, QueryDocuments]]:
+    """Return value, split, chosen model and documents of queries in the evidence, the worst first."""
     kept: list[tuple[float, str, str, QueryDocuments]] = []
     for name, evidence in data.evidence:
         scores = dict(zip(evidence.queries, evidence.values[data.metric][0].tolist(), strict=True))
@@ -193,7 +214,12 @@ def _worst(data: StudyData, splits: _Splits) -> list[Panel]:
             for query in evidence.closely
             if query.query in scores and not np.isnan(scores[query.query])
         ]
-    kept.sort(key=lambda splits: splits[0])
+    return sorted(kept, key=lambda row: row[0])
+
+
+def _worst(data: StudyData, splits: _Splits) -> list[Panel]:
+    """Return the worst-ranked queries of those whose documents are in the evidence."""
+    kept = _closely(data)
     if not kept:
         title = "Worst-ranked queries"
         return [Panel("worst", title, note="The evidence has the documents of no query.")]

@@ -56,13 +56,14 @@ def _options(trials: Iterable[Trial]) -> list[Option]:
 
 def _models(data: StudyData, split: SplitData) -> list[Option]:
     """Return the models of a split's leaderboard with their quality by validation, the chosen one first."""
-    result = data.result or {}
-    if len(data.splits) > 1:
-        result = next((fold for fold in result.get("folds", []) if fold.get("name") == split.name), {})
+    if data.result is None:
+        return []
+    folds = [fold for fold in data.result.folds or (data.result,) if fold.name == split.name or len(data.splits) <= 1]
     return [
-        Option(f"{MODEL}{row['solver']}", row["vali"], *map(row.get, AMOUNTS))
-        for row in result.get("leaderboard", [])
-        if row.get("vali") is not None
+        Option(f"{MODEL}{row.solver}", row.vali.mean, *(getattr(row, amount) for amount in AMOUNTS))
+        for fold in folds[:1]
+        for row in fold.leaderboard
+        if row.vali is not None
     ]
 
 

@@ -37,7 +37,8 @@ def _row(trial: Trial, metrics: Sequence[str], metric: str, parameters: Sequence
     before: dict[str, Cell] = {
         "fold": trial.split, "trial": trial.place, "solver": trial.solver, metric: trial.value,
         "standard error": trial.error_of_mean, "stopped after": trial.stopped or None,
-        "error of estimate": trial.error_of_estimate,
+        "error of estimate": trial.error_of_estimate, "origin": trial.origin,
+        "expected gain": trial.expected_gain, "lead": trial.lead,
         **{name: trial.means.get(name) for name in metrics if name != metric},
     }  # fmt: skip
     after: dict[str, Cell] = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -52,12 +52,12 @@ class _Row:
         name = figures.short(self.label)
         return f"{name} ({self.part})" if self.part else name
 
-    @property
+    @cached_property
     def numbers(self) -> Floats:
         """Weights, or numbers of splits for trees, (n_models, n_features)."""
         return np.stack([_of_model(model) for model in self.models])
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """The features, or the columns that trees compare."""
         model = self.models[0]
@@ -179,8 +179,9 @@ def _by_feature(
         deviation = numbers.std(axis=0, ddof=1)
         columns = {f"Mean {what}": mean, "Standard deviation": deviation, **more}
         columns |= {"Low": mean - deviation, "High": mean + deviation}
+    order = order[:MAX_ROWS]
     cells = zip([row.names[j] for j in order], *(column[order] for column in columns.values()), strict=True)
-    table = Frame(("Feature", *columns), list(cells)[:MAX_ROWS])
+    table = Frame(("Feature", *columns), list(cells))
     kind = Bars("Feature", list(columns)[:1], unit, "feature", ("Low", "High") if several else None, MAX_BARS)
     return replace(panel, table=table, kind=kind if unit else None)
 

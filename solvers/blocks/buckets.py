@@ -9,6 +9,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.files.buckets import SCHEME, Bucket, Unreachable
 from ranktune.solvers.core.files.private import kept, private_folder
 from ranktune.solvers.data.disk.stored import read_queries
+from ranktune.solvers.data.disk.writer import INDEX
 
 
 def fetched(source: str | Path) -> Path:
@@ -33,7 +34,8 @@ def fetched(source: str | Path) -> Path:
                     f"{url} holds {name[:80]!r}, which is no file of a stored data set: give the prefix of one, which "
                     "ranktune.convert made."
                 )
-        digest = hashlib.blake2b(repr((url, files)).encode(), digest_size=16).hexdigest()
+        about = bucket.read(INDEX)  # with the checksums of all arrays
+        digest = hashlib.blake2b(repr((url, files, about)).encode(), digest_size=16).hexdigest()
         return kept(private_folder("blocks") / digest, Path, lambda folder: _download(bucket, files, folder))
     except Unreachable as error:
         raise DataError(f"{url}: {error}") from None
@@ -41,7 +43,7 @@ def fetched(source: str | Path) -> Path:
         raise DataError(f"{url}: cannot be kept in the cache ({error}). RANKTUNE_CACHE names another folder.") from None
 
 
-def _download(bucket: Bucket, files: list[tuple[str, str, int]], folder: Path) -> None:
+def _download(bucket: Bucket, files: list[tuple[str, int, int]], folder: Path) -> None:
     """Download files into a new folder."""
     for name, _, _ in files:
         bucket.download(name, folder / name)

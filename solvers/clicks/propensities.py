@@ -15,7 +15,8 @@ from ranktune.solvers.clicks.examination import Examination
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.core.arrays import Floats, as_ints
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.readers.judgments import small_table
+from ranktune.solvers.data.columns.usual import usual
+from ranktune.solvers.data.readers.tables.opening import open_table, read_roles
 
 EQUAL = 1e-6
 """Relative difference of propensities that is one of rounding."""
@@ -88,8 +89,6 @@ def given_propensities(given: Mapping[int, float] | str | Path) -> Examination:
     """
     if isinstance(given, Mapping):
         return Examination.given(given)
-    what = "gives no examination by position ({}). It is a csv or Parquet file with the columns position and propensity"
-    places, values = small_table(Path(given), {"position": float, "propensity": float}, what)
-    return Examination.given(
-        {int(place): value for place, value in zip(places, values, strict=True) if None not in (place, value)}
-    )
+    roles = {role: usual(role) for role in ("position", "propensity")}
+    pairs = zip(*read_roles(open_table(Path(given), roles, needed=[*roles])).values(), strict=True)
+    return Examination.given({int(place): value for place, value in pairs if not np.isnan(place + value)})

@@ -11,12 +11,10 @@ import numpy as np
 from ranktune.solvers.core.arrays import Array, Ids, Ints, Sizes, as_objects
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.checks import check_id_type
-from ranktune.solvers.data.columns.roles import QUERIES
+from ranktune.solvers.data.columns.usual import plain, usual
 
 MANY_ROWS = 1000
 """Rows from which on a single query is unlikely."""
-SURE = ("qid", "query_id", "queryid", "search_id")
-"""Names that no feature has, where the queries are given besides."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +54,9 @@ def check_no_query_column(X: object, *, grouped: bool) -> None:
     grouped: the queries are given besides.
     """
     records = getattr(getattr(X, "dtype", None), "names", None) or ()
-    names = SURE if grouped else QUERIES
+    names = usual("qid") if grouped else usual("qid", "group")
     columns = getattr(X, "column_names", getattr(X, "columns", records))  # of pyarrow, of others
-    name = next((name for name in columns if str(name).lower() in names), None)
+    name = next((name for name in columns if plain(name) in names), None)
     if name is not None:
         ids = "" if grouped else f", and the queries by qid=X[{name!r}]"
         raise DataError(

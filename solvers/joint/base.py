@@ -52,11 +52,6 @@ class Learners(Generic[R]):
         return ()
 
     @staticmethod
-    def _order(ranker: R) -> Any:
-        """Return the key by which columns are ordered."""
-        return 0
-
-    @staticmethod
     def _zeros(n_features: int) -> dict[str, Array]:
         """Return the state before the first query, without columns."""
         raise NotImplementedError
@@ -91,8 +86,7 @@ class Learners(Generic[R]):
         for name, array in self.state.items():
             if array.ndim == 2:
                 self.state[name] = np.hstack([array, np.zeros((len(array), len(numbers)))])
-        keys = [self._order(ranker) for ranker in self.rankers]
-        self._pick(sorted(range(len(keys)), key=keys.__getitem__))
+        self._arranged()
 
     def _pick(self, columns: Sequence[int]) -> None:
         """Keep these columns, in this order."""

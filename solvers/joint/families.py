@@ -13,8 +13,7 @@ from ranktune.solvers.data.rows import rows_of
 from ranktune.solvers.data.scaling import SCALINGS, factors, query_factors
 from ranktune.solvers.joint import list_kernels, pair_kernels
 from ranktune.solvers.joint.base import Learners
-from ranktune.solvers.joint.list_kernels import Grades, Rules, State
-from ranktune.solvers.joint.list_slopes import group_of, losses_of
+from ranktune.solvers.joint.list_kernels import Grades, Rules, State, losses_of
 from ranktune.solvers.joint.pair_kernels import Pairs
 from ranktune.solvers.linear.presets import ElasticRank
 from ranktune.solvers.losses.pairwise import PairwiseLoss
@@ -40,10 +39,6 @@ class ListLearners(Learners[ElasticRank]):
     def scales_of(sample: Queries) -> dict[str, Floats]:
         """Return the factor of each feature, by the name of the scaling, as a ranker alone takes it from sample."""
         return {scaling: query_factors(sample, scaling) for scaling in SCALINGS}
-
-    @staticmethod
-    def _order(ranker: ElasticRank) -> object:
-        return group_of(cast(PairwiseLoss, ranker._parts().loss))
 
     @staticmethod
     def _zeros(n_features: int) -> dict[str, Array]:

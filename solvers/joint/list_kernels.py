@@ -6,20 +6,26 @@ squaring, where a column alone takes exponentials.
 
 vector, squares  (d, m) w as it was at seen, and G     seen  (d,) lists at the last change     lists  (1,) lists so far
 multiplier       (d, m) what features are multiplied by          eta0, l1, l2  (m,)
+
+The derivatives of the losses are those of losses.pair_kernels, in double, of a column after the other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
+from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix, as_ints
 from ranktune.solvers.core.compiled import compiled, inlined
+from ranktune.solvers.data.grades import copies_of
+from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.rows import Rows, close_list, no_columns, open_list
 from ranktune.solvers.data.scaling import factor_of
-from ranktune.solvers.joint.list_slopes import Losses, slopes
 from ranktune.solvers.joint.products import dense_room, longest_list, scores, transposed
+from ranktune.solvers.losses.pair_kernels import PairRule, list_loss
+from ranktune.solvers.losses.pairwise import PairwiseLoss
 from ranktune.solvers.optimizers.one_pass_kernels import adaptive_rate, fobos_step, shrunk
 
 
@@ -46,6 +52,62 @@ class Grades(NamedTuple):
     starts: Ints
     codes: Codes
     n_grades: Ints
+
+
+class Losses(NamedTuple):
+    """The losses of the columns.
+
+    phis, margins, means  (m,) the fields of PairRule        kinds   (m,) the number of the pair weight, one of G
+    cuts, ranks           (G,) K, and (G, K) v               gains   (G, n_documents) u
+    copies                (n_documents,) how often each document counts, empty where each counts once
+    """
+
+    phis: Ints
+    margins: Floats
+    means: Ints
+    kinds: Ints
+    cuts: Ints
+    ranks: Floats
+    gains: Floats
+    copies: Floats
+
+
+def losses_of(losses: Sequence[PairwiseLoss], queries: Queries) -> Losses:
+    """Return the losses of the columns for queries."""
+    rules = [loss.rule(queries) for loss in losses]
+    names = [(loss.average, repr(loss.weight)) for loss in losses]
+    kinds = list(dict.fromkeys(names))
+    firsts = [names.index(kind) for kind in kinds]
+    cuts = as_ints([len(rules[c].values) for c in firsts])
+    ranks = np.zeros((len(firsts), cuts.max()))
+    for row, c in zip(ranks, firsts, strict=True):
+        row[: len(rules[c].values)] = rules[c].values
+    return Losses(
+        as_ints([rule.phi for rule in rules]),
+        np.array([rule.margin for rule in rules]),
+        as_ints([rule.mean for rule in rules]),
+        as_ints([kinds.index(name) for name in names]),
+        cuts,
+        ranks,
+        np.array([losses[c].gains(queries) for c in firsts]),
+        copies_of(queries),
+    )
+
+
+@compiled
+def slopes(losses: Losses, S: Matrix, codes: Codes, k: int, first: int, slope: Matrix) -> None:
+    """Overwrite slope with the derivatives by S, (n, m) both, of a list whose documents are those from first on."""
+    n, m = S.shape
+    scores, by_score, copies = np.empty(n), np.empty(n), losses.copies[first : first + n]
+    for c in range(m):
+        kind = losses.kinds[c]
+        gains, ranks = losses.gains[kind, first : first + n], losses.ranks[kind, : losses.cuts[kind]]
+        rule = PairRule(losses.phis[c], losses.margins[c], ranks, losses.means[c] == 1, None, False)
+        for i in range(n):
+            scores[i] = S[i, c]
+        list_loss(rule, None, scores, codes, k, gains, copies, 0, by_score)
+        for i in range(n):
+            slope[i, c] = by_score[i]
 
 
 @compiled

@@ -7,9 +7,11 @@ x      (n,) how often each document counts: a pair weighs x_i x_j more; empty: o
 slope  (n,) overwritten with the derivative of loss by s, the weights held constant (LambdaRank's convention)
 u      (n,) gain of each document, not falling with its grade      v  (K,) what the first K ranks count, not rising
 
-Without v all pairs weigh 1, and the hinges cost n log n log k, the logistic n^2. With v, weight(i, j) =
+Without v all pairs weigh 1, and the cost is n^2, of hinges on long lists n log n log k. With v, weight(i, j) =
 |u_i - u_j| |v_rank(i) - v_rank(j)|: how much sum of u v changes when the two documents swap places. It is zero unless
 one of them is in the first K ranks, so the cost is n K. Every function returns loss and the sum of the weights.
+
+Many columns of scores are taken one after the other: pairs of a document are looked at by vector instructions.
 
 With noise, weights are means over noisy rankings, as in smoothed.kernels. Rules with and without noise have different
 types, so that the kernels of noisy rankings are compiled only where a rule has noise.
@@ -25,22 +27,27 @@ from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.data.grades import sort_with_order
 from ranktune.solvers.losses.smoothed import kernels as noisy
-from ranktune.solvers.losses.smoothed.phi import HINGE, LOGISTIC, SQUARED_HINGE, phi_and_slope
+from ranktune.solvers.losses.smoothed.phi import HINGE, LOGISTIC, SQUARED_HINGE, total
+from ranktune.solvers.losses.vector_loops import WIDE, exponentials, logistic_rates, rates_of, sum_of_logs
 
-WIDE = 250.0
-"""Scores of a list that are further apart are not taken to the exponent one by one: exp(-250) is 1e-109."""
-SMALL, LARGE = 1e-100, 1e100
-"""Between them, a product takes one more factor from 1e-109 to 2 without an overflow or loss of digits."""
+ROOM = 384
+"""Pairs whose logarithms are taken at once."""
+LONG = 300
+"""With more documents than this, hinges of pairs that all weigh 1 are summed by sorting."""
 
 
 class PairRule(NamedTuple):
-    """phi, the margin m of the hinges, v (empty: all pairs weigh 1), whether losses are means or sums, and noise."""
+    """phi, the margin m of the hinges, v (empty: all pairs weigh 1), whether losses are means or sums, and noise.
+
+    Unless valued, the loss is not computed where that takes logarithms, and only slopes count.
+    """
 
     phi: int
     margin: float
     values: Floats
     mean: bool = True
     noise: noisy.Rule | None = None
+    valued: bool = True
 
 
 class Lists(NamedTuple):
@@ -105,12 +112,10 @@ def list_loss(
     """
     if noise is not None:
         loss, weight = noisy_pairs(noise, s, codes, k, u, x, key, slope)
-    elif len(rule.values) > 0 and rule.phi == LOGISTIC and len(x) == 0 and spread(s) < WIDE:
-        loss, weight = logistic_swaps(rule.values, s, codes, k, u, slope)
     elif len(rule.values) > 0:
-        loss, weight = swap_pairs(rule.phi, rule.margin, rule.values, s, codes, u, x, slope)
-    elif rule.phi == LOGISTIC:
-        loss, weight = logistic_pairs(s, codes, x, slope)
+        loss, weight = swap_pairs(rule, s, codes, u, x, slope)
+    elif rule.phi == LOGISTIC or len(s) <= LONG:
+        loss, weight = all_pairs(rule, s, codes, k, u, x, slope)
     else:
         loss, weight = hinge_pairs(rule.phi, rule.margin, s, codes, k, x, slope)
     if weight <= 0.0:
@@ -159,157 +164,92 @@ def best(s: Matrix, codes: Codes, top: Ints) -> None:
 
 
 @compiled
-def swap_pairs(
-    phi: int, margin: float, v: Floats, s: Floats, codes: Codes, u: Floats, x: Floats, slope: Floats
-) -> tuple[float, float]:
+def swap_pairs(rule: PairRule, s: Floats, codes: Codes, u: Floats, x: Floats, slope: Floats) -> tuple[float, float]:
     """Sum over the pairs that touch the first K ranks, weighted by what a swap changes."""
     n = len(s)
-    K = min(len(v), n)
-    top = np.empty(K, dtype=np.int64)
-    best(s, codes, top)
-    counts = np.zeros(n)  # v by document, 0 beyond K
-    pending = np.ones(n, dtype=np.bool_)
+    K = min(len(rule.values), n)
+    heads, counts = np.empty(K, dtype=np.int64), np.zeros(n)  # v by document, 0 beyond K
+    best(s, codes, heads)
     for r in range(K):
-        counts[top[r]] = v[r]
-    slope[:] = 0.0
-    loss, weights = 0.0, 0.0
-    for r in range(K):
-        a = top[r]
-        pending[a] = False
-        by_a = 0.0
-        for j in range(n):
-            weight = abs(u[a] - u[j]) * abs(v[r] - counts[j])
-            if weight == 0.0 or not pending[j]:
-                continue
-            if len(x) > 0:
-                weight *= x[a] * x[j]
-            sign = 1.0 if codes[a] > codes[j] else -1.0
-            value, change = phi_and_slope(phi, margin, sign * (s[a] - s[j]))
-            loss += weight * value
-            weights += weight
-            by_a += sign * weight * change
-            slope[j] -= sign * weight * change
-        slope[a] += by_a
-    return loss, weights
-
-
-@inlined
-def spread(s: Floats) -> float:
-    """Return the highest score less the lowest."""
-    low = high = s[0]
-    for i in range(len(s)):
-        low = s[i] if s[i] < low else low
-        high = s[i] if s[i] > high else high
-    return float(high - low)
+        counts[heads[r]] = rule.values[r]
+    return visit(rule, heads, heads, s, u, counts, x if len(x) > 0 else np.ones(n), slope)
 
 
 @compiled
-def logistic_swaps(v: Floats, s: Floats, codes: Codes, k: int, u: Floats, slope: Floats) -> tuple[float, float]:
-    """Return what swap_pairs does for the logistic loss, with one exponential a document, and few logarithms.
-
-    With e_i = exp(s_i - high), phi(s_i - s_j) = log(e_i + e_j) - log e_i, and its derivative is -e_j / (e_i + e_j). The
-    documents behind the first K ranks are put in the order of their grades. Those of a grade make pairs of one weight
-    with a document of the first ranks, so that their logarithms are the one of a product.
-    """
+def all_pairs(
+    rule: PairRule, s: Floats, codes: Codes, k: int, u: Floats, x: Floats, slope: Floats
+) -> tuple[float, float]:
+    """Sum over all pairs, one by one: of each document with those of lower grades, which are put before it."""
     n = len(s)
-    K = min(len(v), n)
-    top = np.empty(K, dtype=np.int64)
-    best(s, codes, top)
-    high = s[top[0]]
-    behind = np.ones(n, dtype=np.bool_)
-    for r in range(K):
-        behind[top[r]] = False
-    slope[:] = 0.0
-    ends, gain, logs = np.zeros(k + 1, dtype=np.int64), np.zeros(k), np.zeros(k)
+    ends, order, lasts = np.zeros(k + 2, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     for i in range(n):
-        gain[codes[i]] = u[i]
-        if behind[i]:
-            ends[codes[i] + 1] += 1
-            logs[codes[i]] += s[i] - high
+        ends[codes[i] + 2] += 1
     for c in range(k):
-        ends[c + 1] += ends[c]
-    at, document, e = ends.copy(), np.empty(n - K, dtype=np.int64), np.empty(n - K)
+        ends[c + 2] += ends[c + 1]
     for i in range(n):
-        if behind[i]:
-            document[at[codes[i]]] = i
-            e[at[codes[i]]] = np.exp(s[i] - high)
-            at[codes[i]] += 1
-    first_ranks = np.empty(K)
-    for r in range(K):
-        first_ranks[r] = np.exp(s[top[r]] - high)
-    by_rest, shares, sums = np.zeros(n - K), np.empty(n - K), np.empty(n - K)
-    loss, weights = 0.0, 0.0
-    for r in range(K):
-        a = top[r]
-        exponential = first_ranks[r]
-        for c in range(k):
-            weight = abs(u[a] - gain[c]) * v[r]
-            first, last = ends[c], ends[c + 1]
-            if weight == 0.0 or first == last:
-                continue
-            better = codes[a] > c
-            sign = weight if better else -weight
-            for p in range(first, last):
-                sums[p] = exponential + e[p]
-                shares[p] = (e[p] if better else exponential) / sums[p]
-                by_rest[p] += sign * shares[p]
-            share, log = totals(shares, sums, first, last)
-            slope[a] -= sign * share
-            loss += weight * (log - ((last - first) * (s[a] - high) if better else logs[c]))
-            weights += weight * (last - first)
-    for r in range(K):
-        a = top[r]
-        for t in range(r + 1, K):
-            b = top[t]
-            weight = abs(u[a] - u[b]) * (v[r] - v[t])
-            if weight == 0.0:
-                continue
-            sign = 1.0 if codes[a] > codes[b] else -1.0
-            both = first_ranks[r] + first_ranks[t]
-            change = sign * weight * (first_ranks[t] if sign > 0.0 else first_ranks[r]) / both
-            loss += weight * (np.log(both) - ((s[a] if sign > 0.0 else s[b]) - high))
-            weights += weight
-            slope[a] -= change
-            slope[b] += change
-    for p in range(n - K):
-        slope[document[p]] = by_rest[p]
-    return max(loss, 0.0), weights
+        order[ends[codes[i] + 1]] = i
+        ends[codes[i] + 1] += 1
+    t, copies, moved = np.empty(n), np.ones(n), np.empty(n)
+    for p in range(n):
+        i = order[p]
+        t[p], lasts[p] = s[i], ends[codes[i]]
+        if len(x) > 0:
+            copies[p] = x[i]
+    loss, weight = visit(rule, np.arange(n), lasts, t, u, t, copies, moved)
+    for p in range(n):
+        slope[order[p]] = moved[p]
+    return loss, weight
 
 
-@inlined
-def totals(shares: Floats, sums: Floats, first: int, last: int) -> tuple[float, float]:
-    """Return the sum of shares[first:last] and that of the logarithms of sums[first:last], each from 1e-109 to 2."""
-    share0 = share1 = log = 0.0
-    product0 = product1 = 1.0
-    for p in range(first, last - 1, 2):
-        share0 += shares[p]
-        share1 += shares[p + 1]
-        product0 *= sums[p]
-        product1 *= sums[p + 1]
-        if not (SMALL < product0 < LARGE and SMALL < product1 < LARGE):
-            log += np.log(product0) + np.log(product1)
-            product0 = product1 = 1.0
-    if (last - first) % 2 == 1:
-        share0 += shares[last - 1]
-        product0 *= sums[last - 1]
-    return share0 + share1, log + np.log(product0) + np.log(product1)
+@compiled
+def visit(
+    rule: PairRule, heads: Ints, lasts: Ints, t: Floats, u: Floats, counts: Floats, x: Floats, slope: Floats
+) -> tuple[float, float]:
+    """Sum over the pairs of each head with its partners, all at once.
 
-
-@inlined
-def logistic_pairs(s: Floats, codes: Codes, x: Floats, slope: Floats) -> tuple[float, float]:
-    """Sum over all pairs, one by one."""
+    t are scores, counts what ranks count, x how often documents count. With v, all documents are partners; those that
+    rank before have the weight 0. Without v, those before number lasts of the head are, which are worse, and u and
+    counts are unused.
+    """
+    n, low, high, swaps = len(t), t[0], t[0], len(rule.values) > 0
+    for p in range(n if rule.phi == LOGISTIC else 0):
+        low = t[p] if t[p] < low else low
+        high = t[p] if t[p] > high else high
+    narrow = rule.phi == LOGISTIC and high - low < WIDE and np.isfinite(total(t))
+    rows, room = np.zeros((5, n)), np.empty((3, max(n, ROOM) if narrow else n))
+    rates, values, weights, e, inverse = rows[0], rows[1], rows[2], rows[3], rows[4]
+    signed, z, powers = room[0], room[1], room[2]
     slope[:] = 0.0
-    loss, count = 0.0, 0.0
-    for i in range(len(s)):
-        for j in range(len(s)):
-            if codes[j] < codes[i]:
-                value, change = phi_and_slope(LOGISTIC, 0.0, s[i] - s[j])
-                weight = x[i] * x[j] if len(x) > 0 else 1.0
-                loss += weight * value
-                slope[i] += weight * change
-                slope[j] -= weight * change
-                count += weight
-    return loss, count
+    if narrow:
+        exponentials(t, 0.5 * (low + high), e, inverse)
+    loss, begin = 0.0, np.uint64(0)
+    for r in range(len(heads)):
+        h, last = heads[r], np.uint64(n if swaps else lasts[r])
+        if narrow and begin + last > np.uint64(len(z)):
+            loss += sum_of_logs(signed, z, powers, begin)
+            begin = np.uint64(0)
+        count, gain, own = counts[h], u[h], x[h]
+        if swaps:
+            for p in range(last):
+                rest = count - counts[p]
+                weight = own * x[p] * (gain - u[p]) * (rest if rest > 0.0 else 0.0)
+                signed[begin + p] = weight
+                weights[p] += abs(weight)
+        else:
+            for p in range(last):
+                signed[begin + p] = own * x[p]
+                weights[p] += own * x[p]
+        if narrow:
+            logistic_rates(e, inverse, signed[begin:], h, last, z[begin:], rates)
+            if rule.valued:
+                begin += last
+        else:
+            rates_of(rule.phi, rule.margin, t, signed, h, last, values, rates)
+        for p in range(last):
+            slope[p] += rates[p]
+        slope[h] -= total(rates[:last])
+    loss += sum_of_logs(signed, z, powers, begin) + total(values)
+    return max(loss, 0.0), total(weights)
 
 
 @compiled

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 
@@ -14,10 +13,11 @@ from ranktune.solvers.core.arrays import Floats, dense
 from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, RankTuneWarning, nearest
 from ranktune.solvers.data.columns.arrow import is_frame
 from ranktune.solvers.data.columns.grammar import number_of
+from ranktune.solvers.data.columns.usual import USUAL, plain
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.formats import READERS, ending, find_reader, first_line
+from ranktune.solvers.data.readers.formats import READERS, ending, first_line, reader_of
 from ranktune.solvers.data.sources import catalogue
-from ranktune.solvers.data.sources.inspection import POSITIONS, are_positions
+from ranktune.solvers.data.sources.inspection import are_positions
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.solvers.models.other_libraries.opening import HEAD, read_other
 from ranktune.solvers.models.other_libraries.ranklib import read_ranklib
@@ -108,8 +108,14 @@ class ColumnRanking(FeatureRanking):
 
     def scores(self, queries: Queries) -> Floats:
         """Return the score of each document. Warns (RankTuneWarning) where the column was taken to hold positions."""
-        values = super().scores(queries)
-        guessed = self.column.lower() in POSITIONS or are_positions(values, queries, FEW)
+        names, number = queries.feature_names, int(self.column) if self.column.isdecimal() else 0
+        if names is None and not number:
+            raise DataError(f"{self.name}: the features of the data have no names. Give {COLUMN}NUMBER, from 1.")
+        wanted = self.wanted
+        if names is not None and 0 < number <= len(names) and self.column not in names:
+            wanted = Wanted((names[number - 1],), 1)
+        values = FeatureRanking(self.name, wanted, self.score).scores(queries)
+        guessed = plain(self.column) in USUAL["position"].names or are_positions(values, queries, FEW)
         if guessed and not self.is_position:
             warnings.warn(
                 f"{self.name} ranks the {'highest' if self.turned else 'lowest'} first, since {self.column!r} looks "
@@ -125,15 +131,12 @@ def of_column(name: str, source: object = None, position: str | None = None) -> 
 
     A name with - before it turns the ranking round, unless a column has that name. position is as in open_ranking.
     """
-    named = catalogue.is_table(source) or (isinstance(source, Queries) and source.feature_names is not None)
     columns = _columns_of(source)
     turned = name.startswith("-") and name not in columns
     column = name[1:] if turned else name
-    if not named and not column.isdecimal():
-        raise DataError(f"{COLUMN}{name}: the features of the data have no names. Give {COLUMN}NUMBER, from 1.")
-    if named and columns and column not in columns:
+    if columns and column not in columns:
         raise DataError(f"{COLUMN}{name}: there is no such column of the data. {nearest(column, columns)}")
-    wanted = Wanted((column if named else f"f{column}",), 1)
+    wanted = Wanted((f"f{column}" if column.isdecimal() and column not in columns else column,), 1)
     is_position = column == position
     return ColumnRanking(
         f"{COLUMN}{name}", wanted, _first_column, column=column, turned=turned, is_position=is_position
@@ -176,9 +179,12 @@ def _from_file(path: Path) -> Ranking:
         model = read_ranklib(path)
         ranking = of_model(model, str(path))
         return replace(ranking, wanted=Wanted(count=model.n_features, more=True))
-    if number_of(first_line(path)) is not None:
+    if not head.startswith((b"PAR1", b"ARROW1")) and number_of(first_line(path)) is not None:
         return scores_by_line(path)
-    if find_reader(path) is READERS["run"]:
+    reader = reader_of(path)
+    if reader is READERS["run"]:
         return scores_of_run(path)
+    if reader.is_table_file:
+        return scores_of_table(path, str(path))
     table = catalogue.open_table(path)
-    return scores_by_line(path) if table is None else scores_of_table(cast(Any, table.frame), str(path))
+    return scores_by_line(path) if table is None else scores_of_table(table.frame, str(path))

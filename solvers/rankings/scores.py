@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,18 +13,17 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
-from ranktune.solvers.data.columns.arrow import as_arrow, table_column
-from ranktune.solvers.data.columns.grammar import number_of
-from ranktune.solvers.data.columns.roles import DOCUMENTS, QUERIES
+from ranktune.solvers.data.columns.arrow import is_number
+from ranktune.solvers.data.columns.grammar import ids_of, number_of
+from ranktune.solvers.data.columns.roles import DOCUMENTS
+from ranktune.solvers.data.columns.usual import USUAL, no_column, plain, usual
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.streams import Position, lines_of, words_of
+from ranktune.solvers.data.readers.tables.opening import open_table, read_roles
 from ranktune.solvers.data.readers.tables.runs import read_run
-from ranktune.solvers.data.sources.inspection import POSITIONS
 from ranktune.solvers.rankings.base import Wanted, checked_scores
 
-SCORES = ("score", "scores", "prediction", "predictions", "pred", "y_pred")
-"""Recognised names of the column of scores, in any mix of capitals."""
-
+ROLES = {"qid": usual("qid", "group", "query"), "document": DOCUMENTS, "score": usual("score")}
 ByDocument = Mapping[str, float]
 
 
@@ -55,8 +54,8 @@ class RowScores:
 
     def _check_ids(self, queries: Queries) -> None:
         expected = queries.in_caller_order(queries.query_ids[queries.query_of_document])
-        for row, (given, known) in enumerate(zip(self.query_ids or (), expected.tolist(), strict=True)):
-            if given != str(known):
+        for row, (given, known) in enumerate(zip(self.query_ids or (), ids_of(expected), strict=True)):
+            if given != known:
                 raise DataError(
                     f"{self.name}: row {row} has a score of query {given}, and the data have query {known} there. Give "
                     "scores in the order of the rows of the data, or add a column of document ids."
@@ -78,7 +77,7 @@ class IdScores:
 
     def covers(self, queries: Queries) -> bool:
         """Return whether it ranks any of the queries."""
-        return any(str(query) in self.by_query for query in queries.query_ids.tolist())
+        return not self.by_query.keys().isdisjoint(ids_of(queries.query_ids))
 
     def scores(self, queries: Queries) -> Floats:
         """Return the score of each document.
@@ -90,7 +89,7 @@ class IdScores:
                 f"{self.name} names documents, and the data have no document ids. Name their column "
                 '(document="COLUMN"), or give one score per row.'
             )
-        names = [str(query) for query in queries.query_ids.tolist()]
+        names = ids_of(queries.query_ids)
         absent = [name for name in names if name not in self.by_query]
         if absent:
             raise DataError(
@@ -98,7 +97,7 @@ class IdScores:
                 "must be the same text in both. Add scores for them, or leave these queries out of the data."
             )
         values = np.empty(queries.n_documents)
-        documents = [str(document) for document in queries.document_ids.tolist()]
+        documents = ids_of(queries.document_ids)
         for number, name in enumerate(names):
             first, last = int(queries.starts[number]), int(queries.starts[number + 1])
             values[first:last] = self._of_query(name, documents[first:last])
@@ -129,10 +128,9 @@ class IdScores:
         held: dict[str, set[str]] = {}
         for queries in parts:
             if queries.document_ids is not None:
-                ids = queries.document_ids.tolist()
-                for number, query in enumerate(queries.query_ids.tolist()):
-                    documents = ids[int(queries.starts[number]) : int(queries.starts[number + 1])]
-                    held.setdefault(str(query), set()).update(map(str, documents))
+                ids = ids_of(queries.document_ids)
+                for number, query in enumerate(ids_of(queries.query_ids)):
+                    held.setdefault(query, set()).update(ids[queries.starts[number] : queries.starts[number + 1]])
         unknown = sum(len(self.by_query[query].keys() - ids) for query, ids in held.items() if query in self.by_query)
         if unknown:
             warnings.warn(
@@ -175,39 +173,36 @@ def scores_of_run(path: Path) -> IdScores:
     return _by_ids(str(path), queries, documents, list(scores.values()), is_run=True)
 
 
-def scores_of_table(frame: object, name: str) -> RowScores | IdScores:
-    """Return the scores of a table: by the ids of queries and documents if it has both, else in the order of rows."""
-    table = as_arrow(frame)
-    lower = {column.lower(): column for column in reversed(table.column_names)}
-    query, document = (next((lower[name] for name in known if name in lower), None) for known in (QUERIES, DOCUMENTS))
-    others = [column for column in table.column_names if column not in (query, document)]
-    named = [lower[name] for name in SCORES if name in lower]
-    numeric = [column for column in others if table_column(table, column).is_numeric]
-    score = named[0] if named else numeric[0] if len(numeric) == 1 else None
-    if score is None or not table_column(table, score).is_numeric:
-        raise DataError(
-            f"{name} has no column of scores: its columns are {listed(table.column_names)}. Call one of numbers score."
-        )
-    column = table[score]
-    if column.null_count:
-        raise DataError(f"{name}: {column.null_count} scores are missing. Every row needs one.")
-    values = column.cast("float64").to_numpy()
-    if str(score).lower() in POSITIONS:
+def scores_of_table(source: object, name: str) -> RowScores | IdScores:
+    """Return the scores of a table: by the ids of queries and documents if it has both, else in the order of rows.
+
+    Without a column that is called so, the scores are the only other column of numbers.
+    """
+    table = open_table(source, ROLES)
+    ids = [column for role in ("qid", "document") for column in table.roles.get(role, ())[:1]]
+    others = [field.name for field in table.schema if is_number(field.type) and field.name not in ids]
+    score = table.roles.get("score", others if len(others) == 1 else [""])[0]
+    if not score:
+        raise DataError(f"{name}: {no_column('score', 'Call it score', ROLES['score'], table.names)}")
+    columns = read_roles(replace(table, name=name, roles={**table.roles, "score": [score]}))
+    values = np.array(columns["score"])
+    if absent := np.isnan(values).sum():
+        raise DataError(f"{name}: {absent} scores are missing. Every row needs one.")
+    if plain(score) in USUAL["position"].names:
         warnings.warn(
-            f"{name} ranks the lowest first, since {str(score)!r} is called as a position is. If the highest are the "
-            "best, call the column score.",
+            f"{name} ranks the lowest first, since {score!r} is called as a position is. If the highest are the best, "
+            "call the column score.",
             RankTuneWarning,
             stacklevel=2,
         )
         values = -values
-    ids = None if query is None else [str(query_id) for query_id in table[query].to_pylist()]
-    if document is None:
-        return RowScores(name, values, ids)
-    if ids is None:
+    if "document" not in columns:
+        return RowScores(name, values, columns.get("qid"))
+    if "qid" not in columns:
         raise DataError(
-            f"{name} has a column of document ids, {document!r}, and none of query ids. Add one, called qid."
+            f"{name}: {no_column('query id', 'Call it qid', ROLES['qid'], table.names)} It names documents."
         )
-    return _by_ids(name, ids, table[document].to_pylist(), values.tolist(), is_run=False)
+    return _by_ids(name, columns["qid"], columns["document"], values.tolist(), is_run=False)
 
 
 def scores_of_array(values: Array | Sequence[float], name: str) -> RowScores:
@@ -222,10 +217,10 @@ def scores_of_array(values: Array | Sequence[float], name: str) -> RowScores:
 
 
 def _by_ids(
-    name: str, queries: Sequence[object], documents: Sequence[object], values: Sequence[float], *, is_run: bool
+    name: str, queries: Sequence[str], documents: Sequence[str], values: Sequence[float], *, is_run: bool
 ) -> IdScores:
     by_query: dict[str, dict[str, float]] = {}
-    for query, document, value in zip(map(str, queries), map(str, documents), values, strict=True):
+    for query, document, value in zip(queries, documents, values, strict=True):
         scores = by_query.setdefault(query, {})
         if document in scores:
             raise DataError(f"{name} has two scores of document {document} of query {query}. Keep one.")

@@ -22,7 +22,7 @@ from ranktune.tuner.drift.features import largest_difference, moved
 from ranktune.tuner.drift.quality import Known, quality
 from ranktune.tuner.drift.reference import Reference
 from ranktune.tuner.drift.watching import FALSE, rate_of
-from ranktune.tuner.statistics.intervals import Interval
+from ranktune.tuner.statistics.measured import Interval
 
 METRIC, LENGTH, FEATURES = "ndcg@10", 15, 10
 CORRELATION = 0.7

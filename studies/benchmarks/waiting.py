@@ -33,7 +33,7 @@ from ranktune.tuner.study.declaration import Study
 
 LINES = 200
 WANTED = {"list": "cpu s <= 0.4", f"first data of {LINES} lines": "cpu s <= 1"}
-ANSWER = "Chosen by validation"
+ANSWER = "Use "
 """How the first line of the conclusion of a study begins."""
 
 

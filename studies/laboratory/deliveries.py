@@ -18,7 +18,7 @@ from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.selection.estimate import estimate, for_few_queries
 from ranktune.tuner.selection.finals import best_by_solver
 from ranktune.tuner.selection.finished_trials import best_candidates, best_default
-from ranktune.tuner.statistics.intervals import Interval
+from ranktune.tuner.statistics.measured import Interval
 from ranktune.tuner.storage.record import number_of
 
 

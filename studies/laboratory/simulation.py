@@ -196,7 +196,7 @@ class Simulation:
         if place in self._unused:
             self._unused.remove(place)
         if all(self._search_of(self._task.params[other]) != search for other in self._unused):
-            self._scheduler.end(search)
+            self._scheduler.known.accounts[search].size = 0
         return True
 
     def _tell(self, number: int, search: str, trial: FrozenTrial, reached: Reached, around: float) -> None:

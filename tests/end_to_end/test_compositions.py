@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 import ranktune
-from ranktune.dashboards.terminal.leaderboard import conclusion
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.export.check import EVALUATORS, agreement
@@ -27,9 +26,10 @@ def test_a_study_says_what_ranker_was_composed_of(tmp_path: Path) -> None:
     (row,) = (row for row in result.leaderboard if row.solver == "Ranker")
     assert row.params is not None and set(PARTS) <= set(row.params)
     kept = load_result(Path(result.folder) / "result.json")
-    (saved,) = (row for row in kept["leaderboard"] if row["solver"] == "Ranker")
-    assert {part: saved["params"][part] for part in PARTS} == {part: row.params[part] for part in PARTS}
-    assert f"Ranker does best composed of {row.params['loss']} + " in conclusion(kept)
+    (saved,) = (row for row in kept.leaderboard if row.solver == "Ranker")
+    assert saved.params is not None
+    assert {part: saved.params[part] for part in PARTS} == {part: row.params[part] for part in PARTS}
+    assert f"Ranker does best composed of {row.params['loss']} + " in " ".join(kept.conclusion.details)
     assert len({failure.error for failure in result.failures}) == 0
 
 

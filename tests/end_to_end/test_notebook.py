@@ -63,7 +63,7 @@ def test_the_result_is_a_table_and_prints_as_one(outputs: list[list[dict[str, An
     assert "<table>" in of_kind(outputs[1], "text/html")
     assert of_kind(outputs[1], "text/plain").startswith("StudyResult(study='s'")
     printed = "".join("".join(output["text"]) for output in outputs[2] if output.get("name") == "stdout")
-    assert "Chosen by validation" in printed and "RidgeRanker" in printed
+    assert "Use " in printed and "RidgeRanker" in printed
     assert max(map(len, printed.splitlines())) <= 80
 
 

@@ -61,7 +61,7 @@ def test_the_studies_of_a_release_are_listed_and_shown(home: Path) -> None:
         UNFINISHED: ("interrupted", INTERRUPTED_AT, TRIALS),
     }
     result = load_result(home / FINISHED / "result.json")
-    assert lines[FINISHED]["solver"] == result["best"]["solver"]
+    assert lines[FINISHED]["solver"] == result.best.solver
     assert lines[UNFINISHED]["best"] == max(value or 0.0 for _, _, value in numbers(home / UNFINISHED))
     assert not any(folder.held() for folder in all_folders(home))
 
@@ -71,7 +71,7 @@ def test_the_models_of_a_release_rank(home: Path) -> None:
     model = load_model(home / FINISHED / "model.json")
     result = load_result(home / FINISHED / "result.json")
     assert ranktune.solvers.metrics.metrics.parse_metric("ndcg@10").mean(model.predict(test), test) == pytest.approx(
-        result["best"]["test"], abs=1e-9
+        result.test_metrics["ndcg@10"], abs=1e-9
     )
     assert all(np.isfinite(load_model(file).predict(test)).all() for file in (home / FINISHED / "models").iterdir())
 
@@ -102,7 +102,7 @@ def test_the_unfinished_study_of_a_release_is_resumed(home: Path) -> None:
     of_release = numbers(home / FINISHED)
     assert near([params for _, params, _ in before], [params for _, params, _ in of_release[:INTERRUPTED_AT]])
     assert all(value is not None for _, _, value in after)  # the other suggestions follow the scores of today's solvers
-    assert result.best.solver in {row["solver"] for row in finished["leaderboard"]}  # the choice is that of today
+    assert result.best.solver in {row.solver for row in finished.leaderboard}  # the choice is that of today
 
 
 def test_the_finished_study_of_a_release_gets_more_trials_of_the_same_data_only(home: Path) -> None:
@@ -124,7 +124,7 @@ def test_studies_of_trees_of_a_release_go_on_and_a_pass_says_why_it_cannot(relea
     states = {line["study"]: (line["state"], line["done"]) for line in listing(home)}
     assert states == {FINISHED: ("finished", 4), UNFINISHED: ("interrupted", INTERRUPTED_AT)}
     test, metric = graded(12, 2), ranktune.solvers.metrics.metrics.parse_metric("ndcg@10")
-    delivered = load_result(home / FINISHED / "result.json")["best"]["test"]
+    delivered = load_result(home / FINISHED / "result.json").test_metrics["ndcg@10"]
     assert metric.mean(load_model(home / FINISHED / "model.json").predict(test), test) == pytest.approx(delivered)
     assert all(
         np.isfinite(load_model(file).predict(test)).all() for file in (home / FINISHED / "models").glob("*.json")

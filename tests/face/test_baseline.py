@@ -14,7 +14,7 @@ import ranktune
 from ranktune.notebook import StudyResult
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
-from ranktune.tuner.selection.results import BASELINE, WORSE
+from ranktune.tuner.selection.rows import BASELINE, WORSE
 from tests.support.commands import called
 
 STUDY: dict[str, Any] = {"solvers": "RidgeRanker", "trials": 2, "sampler": "random", "folds": 3}
@@ -67,7 +67,7 @@ def test_a_column_is_compared_on_test(tmp_path: Path) -> None:
     evidence = read_evidence(Path(result.folder) / EVIDENCE)
     assert evidence.labels[-1] == BASELINE and evidence.models[-1] == ""
     assert np.nanmean(evidence.values["ndcg@10"][-1]) == pytest.approx(row.test.mean)
-    assert str(result.gain).startswith(f"{result.gain.comparison.difference:.4f} better than the baseline [")
+    assert f"better than the baseline column:today: {result.gain.comparison.difference:+.4f} (" in str(result)
 
 
 @pytest.mark.parametrize("features", [None, ["x", "today"]])
@@ -120,7 +120,7 @@ def test_without_test_queries_the_corrected_estimate_is_compared(tmp_path: Path)
     assert actual.mean_a == pytest.approx(result.estimate.mean)
     values = ranktune.evaluate("column:today", TRAIN)["metrics"]["ndcg@10"]["mean"]
     assert actual.mean_b == pytest.approx(values) and actual.queries == 40
-    assert "by validation on 40 queries, corrected for selection" in str(result.gain)
+    assert "by validation on 40 queries, corrected for selection" in result.conclusion.gain
 
 
 def test_a_fifth_set_aside_is_evaluated_by_the_scores_of_all_rows(tmp_path: Path) -> None:
@@ -211,11 +211,9 @@ def test_the_command_line_prints_the_gain_and_sets_the_exit_code(folder: Path) -
     assert done.exit_code == 0, done.output
     gain = json.loads(called("show", "a", "--json").stdout)["gain"]
     low, high = gain["interval"]
-    line = (
-        f"{gain['difference']:.4f} better than the baseline [{low:.4f}, {high:.4f}], p = {gain['p_randomisation']:.4f}"
-    )
+    line = f"the baseline column:today: {gain['difference']:+.4f} ({low:+.4f} to {high:+.4f}) on 30 test queries"
     for printed in (done.stdout, called("show", "a").stdout):
-        assert f"{line}, on 30 test queries." in " ".join(printed.split())
+        assert f"{line}, p = {gain['p_randomisation']:.4f}." in " ".join(printed.split())
         assert "baseline" in printed
     toml = "\n".join(['data="train.csv"', 'test="test.csv"', 'solvers=["RidgeRanker"]', "trials=2", "folds=3"])
     (folder / "b.toml").write_text(f'{toml}\ndrop=["today"]\nbaseline="best.txt"\n')

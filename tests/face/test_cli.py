@@ -30,7 +30,7 @@ def test_a_study_is_tuned_shown_listed_and_declared(tmp_path: Path) -> None:
     assert list(tuned["best"]["test_metrics"]) == ["ndcg@10", "map"]
     assert json.loads(ranktune("show", "mine", "--json", cwd=tmp_path).stdout) == tuned
     text = ranktune("show", "mine", cwd=tmp_path).stdout
-    assert "Chosen by validation" in text and "RankSVM" in text
+    assert "Use " in text and "RankSVM" in text
     listed = json.loads(ranktune("show", "--json", cwd=tmp_path).stdout)["studies"]
     assert [(line["study"], line["state"], line["done"]) for line in listed] == [("mine", "finished", 6)]
     assert "mine" in ranktune("show", cwd=tmp_path).stdout

@@ -272,7 +272,7 @@ def test_a_training_table_has_what_was_known_before_each_search(tmp_path: Path) 
     with pytest.raises(ParameterError, match="give training=FILE too"):
         ranktune.clicks(path, documents="documents.csv")
     (tmp_path / "documents.csv").write_text("sku,price\na,1\n")
-    with pytest.raises(DataError, match=r"documents\.csv: has no column of documents\. Name it as in the log"):
+    with pytest.raises(DataError, match=r"documents\.csv: has no column of the document id\. Call it document"):
         ranktune.clicks(path, training=tmp_path / "table.csv", documents=tmp_path / "documents.csv")
 
 

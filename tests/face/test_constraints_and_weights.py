@@ -51,7 +51,9 @@ def test_python_takes_constraints_as_a_mapping_or_text(tmp_path: Path) -> None:
     result = tuned(tmp_path, name="m", monotone=given)
     assert dict(result.best_model.monotone) == result.monotone == KEPT
     assert never_moves_against(result)
-    assert "the score never falls with bm25 and bm25_body and never rises with price" in " ".join(str(result).split())
+    assert "the score never falls with bm25 and bm25_body and never rises with price" in " ".join(
+        result.conclusion.details
+    )
     with pytest.raises(StudyError, match=r"monotone is .*'price': -1.* there, \{'price': 1\} here"):
         tuned(tmp_path, name="m", monotone={"price": 1})
 

@@ -77,8 +77,8 @@ AT_THE_COMMAND_LINE = {
     ("tune", "shop.csv", "--timeout", "2h"): "In seconds it is 7200.",
     ("tune", "shpo.csv"): "shpo.csv: there is no such file, folder or name. Did you mean 'shop.csv'?",
     ("tune", "shop.xlsx"): "shop.xlsx is a spreadsheet: save its sheet as .csv",
-    ("tune", "shop.csv"): "no column for the query ids. Name it: --qid COLUMN.",
-    ("tune", "shop.csv", "--qid", "search"): "no column for the grades. Name it: --grade COLUMN.",
+    ("tune", "shop.csv"): "no column of the query ids. Name it: --qid COLUMN.",
+    ("tune", "shop.csv", "--qid", "search"): "no column of the grades. Name it: --grade COLUMN.",
     ("tune", "shop.csv", "--qid", "serach"): "no column 'serach' for the query ids. Did you mean 'search'?",
     ("tune", "shop.csv", *SHOP[:4]): "'sku' looks like the id of the document: --document sku. If it is not, leave it "
     "out: --drop sku.",

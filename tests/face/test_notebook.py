@@ -38,7 +38,7 @@ def test_it_is_a_table_with_its_conclusion(result: StudyResult) -> None:
     text = result._repr_html_()
     Reader().feed(text)
     assert results.count("table") == 1 and results.count("tr") == 1 + len(result.leaderboard)
-    assert f"{result.best.solver} was chosen by validation" in text
+    assert f"Use {result.best.solver}" in text
     assert "script" not in results
 
 
@@ -85,7 +85,7 @@ def test_printed_it_is_the_text_of_show_in_80_columns(result: StudyResult, monke
     monkeypatch.setenv("COLUMNS", "80")
     text = str(result)
     assert max(map(len, text.splitlines())) <= 80
-    assert "Chosen by validation" in text and all(row.solver in text for row in result.leaderboard)
+    assert "Use " in text and all(row.solver in text for row in result.leaderboard)
     done = called("show", "s", "--home", str(Path(result.folder).parent))
     assert done.exit_code == 0
     assert [line.rstrip() for line in done.stdout.splitlines()] == text.splitlines()
@@ -157,5 +157,5 @@ def test_a_notebook_shows_progress_in_one_output(result: StudyResult, monkeypatc
         "trials 3/3, best 0.5000 (RankSVM)\nrefitting",
     ]
     lines = shown[-2].splitlines()
-    assert lines[1].startswith("Chosen by validation") and lines[-1] == "explaining"
+    assert lines[1].startswith("Use ") and lines[-1] == "explaining"
     assert shown[-1].splitlines() == lines[:-1]

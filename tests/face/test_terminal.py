@@ -123,7 +123,7 @@ def test_the_answer_stays_above_what_follows_and_is_not_repeated(
     capsys.readouterr()
     Lines().answer(first)
     *facts, _ = lines = capsys.readouterr().err.splitlines()
-    assert [line.split()[0] for line in lines][:3] == ["Chosen", "Expected", "Test:"]
+    assert [line.split()[0] for line in lines][:3] == ["Use", "Expect", "Whether"]
     live = Live()
     live.split("", 10, 0)
     live.answer(first)
@@ -132,6 +132,6 @@ def test_the_answer_stays_above_what_follows_and_is_not_repeated(
     text = " ".join(capsys.readouterr().err.split())
     assert -1 < text.index(" ".join(facts)) < text.index("explaining")
     assert [task.visible for task in live._bar.tasks] == [False, True]
-    table, rest = (as_text(study_report(whole.as_dict(), answered=answered)) for answered in (False, True))
+    table, rest = (as_text(study_report(whole, answered=answered, details=True)) for answered in (False, True))
     assert all(" ".join(line.split()) in " ".join(table.split()) for line in facts)
     assert not any(line[:40] in rest for line in facts) and "Gain of tuning" in rest

@@ -133,10 +133,11 @@ def test_a_worker_for_a_study_that_is_not_there(here: Path, refused: Refused, po
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--executor", "dask"], "go together"),
-        (["--executor", "ray"], "HOST:6379"),
+        (["--executor", "joblib:dask"], "go together"),
+        (["--executor", "ray", "--address", "h:6379"], "Give --executor joblib:ray"),
+        (["--executor", "joblib:none"], "Invalid backend: none"),
         (["--address", "tcp://127.0.0.1:9"], "go together"),
-        (["--executor", "slurm"], "Known: dask, processes, ray"),
+        (["--executor", "slurm"], "Known: joblib, processes"),
         (["--sampler", "thomson"], "Did you mean 'thompson'"),
         (["--metric", "ndgc"], "ndcg"),
         (["--join"], "--name"),
@@ -180,10 +181,10 @@ def test_a_sampler_that_needs_what_is_not_installed(here: Path, refused: Refused
 
 def test_an_address_where_no_scheduler_listens(here: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("ranktune.tuner.workers.clusters.dask_executor.CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr("ranktune.tuner.workers.dask_backend.CONNECT_SECONDS", 0.3)
     address = f"tcp://127.0.0.1:{free_port()}"
-    message = refused("tune", *DATA, "--executor", "dask", "--address", address)
-    assert f"no Dask scheduler answers at '{address}'" in message and "dask scheduler" in message
+    message = refused("tune", *DATA, "--executor", "joblib:dask", "--address", address)
+    assert f"no Dask cluster answers at '{address}'" in message and "dask scheduler" in message
     assert kept(here) == []
 
 

@@ -121,9 +121,9 @@ def test_the_first_ctrl_c_ends_the_search(tmp_path: Path, jobs: int) -> None:
     assert process.returncode == 0, errors
     (done,) = map(int, re.findall(r"Ctrl-C ended the search after (\d+) trials; choosing from these", errors))
     result = load_result(tmp_path / "ranktune-runs" / "n" / "result.json")
-    assert result["trials"] == done < 4000 and result["is_complete"]
-    assert f"Ctrl-C ended the search after {done} of 4000 trials" in result["ended_early"]
-    assert Path(result["model"]).is_file()
+    assert result.trials == done < 4000 and result.is_complete
+    assert f"Ctrl-C ended the search after {done} of 4000 trials" in result.ended_early
+    assert Path(result.model).is_file()
 
 
 @pytest.mark.parametrize(

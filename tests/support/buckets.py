@@ -4,14 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from pyarrow.fs import FileSystem
 
 
 @contextmanager
 def s3_bucket(monkeypatch: pytest.MonkeyPatch, name: str) -> Iterator[str]:
     """Serve a bucket, which the environment of this process and of those that it starts leads to."""
     server = pytest.importorskip("moto.server", reason="moto is not here")
-    import boto3
-
     for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(variable, "test")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
@@ -19,7 +18,16 @@ def s3_bucket(monkeypatch: pytest.MonkeyPatch, name: str) -> Iterator[str]:
     storage.start()
     try:
         monkeypatch.setenv("AWS_ENDPOINT_URL", "http://{}:{}".format(*storage.get_host_and_port()))
-        boto3.client("s3").create_bucket(Bucket=name)
+        put(f"{name}/.made")
         yield f"s3://{name}"
     finally:
         storage.stop()
+
+
+def put(place: str, content: bytes = b"") -> None:
+    """Write BUCKET/KEY."""
+    bucket, _, key = place.partition("/")
+    files, _ = FileSystem.from_uri(f"s3://{bucket}?allow_bucket_creation=true")
+    files.create_dir(bucket)
+    with files.open_output_stream(f"{bucket}/{key}") as file:
+        file.write(content)

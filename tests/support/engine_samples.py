@@ -12,7 +12,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.tuner.selection.results import Row
+from ranktune.tuner.selection.rows import Row
 
 SOLVERS = ("RankSVM", "RidgeRanker", "BestFeature")
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,9 @@ from ranktune.tuner.study.home import StudyFolder, make_folder
 from tests.support.study_samples import (
     HOSTILE,
     PAIR,
+    concluded,
     evidence_of,
     linear_model,
-    result_of,
     study_of_splits,
     trial,
     trials_of,
@@ -65,29 +65,18 @@ def append(home: Path, name: str, trials: Sequence[Trial], split: str = "") -> N
     record.close()
 
 
-def finish(home: Path, name: str, labels: Sequence[str] = PAIR, splits: Sequence[str] = ("",)) -> dict[str, Any]:
-    """Write the conclusion and the evidence of a study, and return the conclusion."""
-    result = concluded(name, labels, splits)
-    (home / name / "result.json").write_text(json.dumps(result))
+def finish(home: Path, name: str, labels: Sequence[str] = PAIR, splits: Sequence[str] = ("",), **more: Any) -> Result:
+    """Write the result and the evidence of a study, and return the result."""
+    result = concluded(name, labels, splits, **more)
+    save(result, home)
     for k, split in enumerate(splits):
         write_evidence(evidence_of(labels, seed=k), home / name / split / EVIDENCE)
     return result
 
 
-def concluded(name: str, labels: Sequence[str] = PAIR, splits: Sequence[str] = ("",)) -> dict[str, Any]:
-    """Return a conclusion with every field of the real one."""
-    result = result_of(labels)
-    for k, row in enumerate(result["leaderboard"]):
-        row |= {"difference": -0.01 * k if k else None, "difference_interval": [-0.01 * k - 0.02, 0.02] if k else None}
-        row |= {"p_holm": 0.08 * k if k else None, "verdict": "not told apart" if k else "chosen"}
-    best = result["leaderboard"][0] | {"test_metrics": {"ndcg@10": result["leaderboard"][0]["test"]}}
-    common = {"estimate": 0.48, "estimate_interval": [0.43, 0.53], "alternatives": {"smallest": labels[-1]}}
-    whole = result | common | {"best": best, "study": name, "data": "somewhere", "test_metrics": best["test_metrics"]}
-    whole |= {"seconds": 12.5, "model": f"{name}/model.json", "folder": name, "stopped": 0, "is_complete": True}
-    whole = {part.name: None for part in fields(Result) if part.name != "folds"} | whole
-    if len(splits) > 1:
-        whole["folds"] = [whole | {"name": split} for split in splits]
-    return whole
+def save(result: Result, home: Path) -> None:
+    """Write a result into the folder of its study, without a digest."""
+    (home / result.study / "result.json").write_text(json.dumps(result.as_dict()))
 
 
 def hostile_data(folder: Path) -> StudyData:

@@ -16,6 +16,9 @@ from ranktune.solvers.core.space import Choice, Float, Int, Value, is_active
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.selection.evidence import Evidence, QueryDocuments
+from ranktune.tuner.selection.results import Result, SplitResult
+from ranktune.tuner.selection.rows import Row
+from ranktune.tuner.statistics.measured import Interval
 from ranktune.tuner.study.declaration import Study
 
 PAIR = ("LambdaRank", "RankSVM")
@@ -198,7 +201,7 @@ def study_of_splits(
     splits: Sequence[tuple[str, Sequence[Trial], Evidence | None]],
     *,
     solvers: Sequence[str] = PAIR,
-    result: dict[str, Any] | None = None,
+    result: Result | None = None,
     models: dict[tuple[str, str], Path] | None = None,
     folder: Path = Path("nowhere"),
     **fields: Any,
@@ -218,19 +221,38 @@ def study_of_splits(
     return StudyData(folder, study, results, result)
 
 
-def result_of(labels: Sequence[str] = PAIR, value: float = 0.5) -> dict[str, Any]:
-    """Return the conclusion of a study whose leaderboard has these labels, the chosen first."""
-    rows: list[dict[str, Any]] = [
-        {
-            "solver": label, "params": {}, "kind": "solver", "trials": 10, "again": None, "again_interval": None,
-            "vali": value - 0.01 * k, "vali_interval": [value - 0.05, value + 0.05],
-            "test": value - 0.01 * k, "test_interval": [value - 0.06, value + 0.06],
-            "p_value": None if k == 0 else 0.04 * k, "nonzeros": 10.0 + 3 * k, "microseconds": 0.2 + k,
-            "seconds": 1.0 + k, "bytes": 120.0 + 36 * k,
-        }
-        for k, label in enumerate(labels)
-    ]  # fmt: skip
-    return {"study": "sample", "metric": "ndcg@10", "best": rows[0], "leaderboard": rows, "failures": [], "trials": 20}
+def row_of(label: str, k: int = 0, value: float = 0.5, **changes: Any) -> Row:
+    """Return row k of a leaderboard, the chosen one first."""
+    mean = value - 0.01 * k
+    row = Row(
+        solver=label, params={}, vali=Interval(mean, value - 0.05, value + 0.05), again=None,
+        test=Interval(mean, value - 0.06, value + 0.06),
+        difference=Interval(-0.01 * k, -0.01 * k - 0.02, 0.02) if k else None, p_value=0.04 * k if k else None,
+        p_holm=0.08 * k if k else None, against=None, verdict="not told apart" if k else "chosen",
+        nonzeros=10.0 + 3 * k, bytes=120.0 + 36 * k, microseconds=0.2 + k, seconds=1.0 + k, trials=10,
+    )  # fmt: skip
+    return replace(row, **changes)
+
+
+def concluded(
+    name: str = "sample", labels: Sequence[str] = PAIR, splits: Sequence[str] = ("",), value: float = 0.5, **more: Any
+) -> Result:
+    """Return the result of a study whose leaderboard has these labels, the chosen first."""
+    rows = tuple(row_of(label, k, value) for k, label in enumerate(labels))
+    split: dict[str, Any] = {
+        "leaderboard": rows, "estimate": Interval(0.48, 0.43, 0.53), "expected_on_test": None,
+        "test_metrics": {"ndcg@10": value}, "trials": 20, "failures": (), "model": f"{name}/model.json",
+    }  # fmt: skip
+    folds = tuple(SplitResult(name=each, **split) for each in splits) if len(splits) > 1 else ()
+    about: dict[str, Any] = {
+        "study": name,
+        "data": "somewhere",
+        "metric": "ndcg@10",
+        "seconds": 12.5,
+        "folder": name,
+        "folds": folds,
+    }
+    return Result(**{**about, **split, **more})
 
 
 def conditions() -> dict[str, StudyData]:
@@ -244,7 +266,7 @@ def conditions() -> dict[str, StudyData]:
         "failures": study_data([trial(k, PAIR[0], {}, None) for k in range(5)]),
         "raced": study_data(along(along(raced(trials), "C"), "l1")),
         "running": study_data(trials),
-        "finished": study_data(trials, evidence_of(), result=result_of()),
-        "folds": study_of_splits(five, result=result_of()),
+        "finished": study_data(trials, evidence_of(), result=concluded()),
+        "folds": study_of_splits(five, result=concluded()),
         "one fold of five": study_of_splits([five[0], *((name, (), None) for name, _, _ in five[1:])]),
     }

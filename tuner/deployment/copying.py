@@ -23,7 +23,8 @@ from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.tuner.evaluation.models import microseconds_a_document
 from ranktune.tuner.splits.forward import forward_or_dealt
-from ranktune.tuner.statistics.intervals import Interval, bootstrap_interval
+from ranktune.tuner.statistics.intervals import bootstrap_interval
+from ranktune.tuner.statistics.measured import Interval
 from ranktune.tuner.study.abilities import can_load
 
 MAX_LOSS = 0.002

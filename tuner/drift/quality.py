@@ -14,7 +14,8 @@ from scipy.special import stdtr, stdtrit
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.metrics.means import linearised, mean_of
-from ranktune.tuner.statistics.intervals import Interval, bootstrap_interval
+from ranktune.tuner.statistics.intervals import bootstrap_interval
+from ranktune.tuner.statistics.measured import Interval
 
 MIN_PAIRED, MAX_WORST = 20, 10
 POWER = 0.8

@@ -31,7 +31,7 @@ from ranktune.tuner.retuning.versions import decision_of, delivery_of
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
 from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.splits.seals import check_sealed, is_written
-from ranktune.tuner.statistics.intervals import Interval
+from ranktune.tuner.statistics.measured import Interval
 from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import find_folder, home_folder
@@ -184,7 +184,7 @@ def watch(
         before = Reference.read(place / REFERENCE)
     else:
         notes.append("The study kept nothing of its training data. Give them (reference=) to test the features.")
-    fold = next((each for each in result.get("folds", ()) if each["name"] == place.name), result)
+    fold = next((each for each in result.folds if each.name == place.name), result)
     values = _values(model, queries, study.metric, notes) if graded else None
     rate = rate_of(alarm, (before is not None) + (values is not None))
     generator = np.random.default_rng([study.seed, 11])
@@ -195,7 +195,7 @@ def watch(
         ids = [str(query) for query in queries.query_ids]
         decided = decision_of(holder) or {"decision": "", "means": {}}
         refitted = decided["decision"] == REFIT
-        promised = Interval(*decided["means"][REFIT]) if refitted else _estimate(fold)
+        promised = Interval(*decided["means"][REFIT]) if refitted else fold.estimate
         known = _promised(promised) if refitted else _known(place, study.metric, promised)
         measured = quality(study.metric, ids, values, queries.query_weights, known, promised, rate)
     drift = Drift(
@@ -270,8 +270,3 @@ def _known(place: Path, metric: str, estimate: Interval) -> Known:
 def _promised(estimate: Interval) -> Known:
     """Return what is known of a model by its estimate alone."""
     return Known("vali", (), np.zeros(0), estimate.mean, (estimate.high - estimate.low) / (2 * NORMAL), 1e6)
-
-
-def _estimate(fold: Json) -> Interval:
-    low, high = fold["estimate_interval"]
-    return Interval(fold["estimate"], low, high)

@@ -8,6 +8,7 @@ ranktune.tuner.gp.paths has the Monte Carlo version of the improvement.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, Self
@@ -119,7 +120,7 @@ class ExpectedImprovement:
     margin: float = 0.0
 
     @classmethod
-    def over(cls, posteriors: tuple[Posterior, ...], E: Floats, margin: float = 0.0) -> Self:
+    def over(cls, posteriors: Iterable[Posterior], E: Floats, margin: float = 0.0) -> Self:
         """Return the improvement over the best of E, (m, D), the first m of the posteriors' trials."""
         return cls(tuple(_Incumbent.of(posterior, E) for posterior in posteriors), margin)
 
@@ -191,8 +192,7 @@ class LogCost:
 
     def values(self, E: Floats) -> Floats:
         """Return the logarithm of the expected seconds at rows E, (m,)."""
-        expected: Floats = np.clip(self.level + E @ self.weights, self.low, self.high)
-        return expected
+        return self.values_and_gradients(E)[0]
 
     def values_and_gradients(self, E: Floats) -> tuple[Floats, Floats]:
         """Return the same, and its gradients, (m, D)."""

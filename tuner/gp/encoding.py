@@ -14,15 +14,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats, Ints
 
-Activity: TypeAlias = Callable[[Floats], NDArray[np.bool_]]
-"""Full rows (m, d) without NaN -> which parameters are active in each, (m, d)."""
+
+class Activity(Protocol):
+    """Which parameters are active in full rows, (m, d), without NaN.
+
+    conditional are the axes that may be inactive, deciding those on which that depends.
+    """
+
+    def __call__(self, rows: Floats) -> NDArray[np.bool_]:
+        """Return which axes are active in each row, (m, d)."""
+        ...
+
+    @property
+    def conditional(self) -> frozenset[int]:
+        """The axes that may be inactive."""
+
+    @property
+    def deciding(self) -> frozenset[int]:
+        """The axes by whose values others are active or not."""
+
 
 MOST_CORNERS = 128
 """Columns of a parameter with more categories than that. Squared distances then vary by 9 %."""
@@ -129,6 +146,16 @@ class Rules:
         return active.T
 
     @cached_property
+    def conditional(self) -> frozenset[int]:
+        """The axes that may be inactive."""
+        return frozenset(rule.axis for rule in self.rules)
+
+    @cached_property
+    def deciding(self) -> frozenset[int]:
+        """The axes by whose values others are active or not."""
+        return frozenset(rule.parent for rule in self.rules)
+
+    @cached_property
     def _groups(self) -> dict[tuple[int, tuple[float, ...]], tuple[Floats, list[int]]]:
         """The rules with the same parent and the same allowed coordinates together, in the order of their first."""
         groups: dict[tuple[int, tuple[float, ...]], tuple[Floats, list[int]]] = {}
@@ -147,11 +174,15 @@ def _cube_corners(count: int) -> Floats:
 
 @dataclass(frozen=True)
 class Encoding:
-    """The axes of a space, and which of them are active where; conditional are those that may be inactive."""
+    """The axes of a space, and which of them are active where."""
 
     axes: tuple[Axis, ...]
     activity: Activity = Rules()
-    conditional: frozenset[int] = frozenset()
+
+    @cached_property
+    def branching(self) -> NDArray[np.bool_]:
+        """Which axes are categories by which others are active or not, (d,): a combination of them is a branch."""
+        return np.array([axis.choices > 1 and j in self.activity.deciding for j, axis in enumerate(self.axes)])
 
     @cached_property
     def varying(self) -> tuple[int, ...]:
@@ -185,7 +216,7 @@ class Encoding:
 
     def _corners(self, axis: int) -> int:
         """Return how many different categories an axis has, with the inactive one; 1 for a number."""
-        return self.axes[axis].choices + (axis in self.conditional) if self.axes[axis].choices else 1
+        return self.axes[axis].choices + (axis in self.activity.conditional) if self.axes[axis].choices else 1
 
     @cached_property
     def axis_of_column(self) -> Ints:

@@ -46,8 +46,6 @@ LOW_SCALE, HIGH_SCALE = np.log(1e-3), np.log(1e3)
 LOW_NOISE, HIGH_NOISE = np.log(1e-6), np.log(10.0)
 NOISE_PRIOR_RATE = 30.0
 """Rate of the Gamma prior on noise: its mean is about a thirtieth of the variance of the gains."""
-NOISE_FACTOR = 2.0
-"""Factor by which a known noise variance may still be larger or smaller."""
 TWO_STARTS_UP_TO = 60
 """Trials up to which the fit uses two starts."""
 MAX_FITTED_TRIALS = 300
@@ -65,23 +63,19 @@ STEP = 1e-3
 
 Scaled: TypeAlias = Callable[[Floats], Floats]
 """Gains, (n,), to y, (n,)."""
-Fitted: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes, int, Scaled, float]
-"""The trials of a fit, hashable: E, gains, noise, extra and columns as bytes, the number of columns, the scale of
-gains, and the level of their noise."""
+Fitted: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes, int, Scaled]
+"""The trials of a fit, hashable: E, gains, noise, extra and columns as bytes, the number of columns, and the scale of
+gains."""
 
 
 @dataclass(frozen=True, eq=False)
 class HyperparameterDensity:
-    """The log posterior density of theta given the trials; E, y, v and e as in ranktune.tuner.gp.posterior.
-
-    level: the noise variance, where it is known up to a factor of NOISE_FACTOR; else 0, and it is estimated.
-    """
+    """The log posterior density of theta given the trials; E, y, v and e as in ranktune.tuner.gp.posterior."""
 
     E: Floats
     y: Floats
     v: Floats
     axis_of_column: Ints
-    level: float = 0.0
     e: Floats | float = 0.0
 
     @property
@@ -92,16 +86,7 @@ class HyperparameterDensity:
     def bounds(self) -> Floats:
         """Return the box that theta stays in, (d + 2, 2)."""
         weights = [(LOW_WEIGHT, HIGH_WEIGHT)] * (self.size - 2)
-        noise = (LOW_NOISE, HIGH_NOISE)
-        if self.level > 0.0:
-            around = np.log(self.level) + np.log(NOISE_FACTOR) * np.array([-1.0, 1.0])
-            noise = tuple(np.clip(around, LOW_NOISE, HIGH_NOISE).tolist())
-        return np.array([*weights, (LOW_SCALE, HIGH_SCALE), noise])
-
-    @property
-    def rate(self) -> float:
-        """Rate of the prior on noise: 0 where the noise is known."""
-        return 0.0 if self.level > 0.0 else NOISE_PRIOR_RATE
+        return np.array([*weights, (LOW_SCALE, HIGH_SCALE), (LOW_NOISE, HIGH_NOISE)])
 
     @cached_property
     def _pairs(self) -> tuple[Ints, Ints]:
@@ -122,7 +107,7 @@ class HyperparameterDensity:
         """Return the log density at theta. Cost n^3 / 3 + n^2 d."""
         L = self._factor(matern52(np.exp(theta[:-2]) @ self._squares), theta)
         half, _ = scipy.linalg.lapack.dtrtrs(L, self.y, lower=1)
-        return float(-0.5 * half @ half - np.log(L.diagonal()).sum()) + _log_prior(theta, self.rate)
+        return float(-0.5 * half @ half - np.log(L.diagonal()).sum()) + _log_prior(theta)
 
     def value_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
         """Return the log density at theta and its gradient, (d + 2,). Cost n^3 + n^2 d."""
@@ -132,12 +117,12 @@ class HyperparameterDensity:
         log_determinant = np.log(L.diagonal()).sum()
         a, _ = scipy.linalg.lapack.dpotrs(L, self.y, lower=1)
         inverse, _ = scipy.linalg.lapack.dpotri(L, lower=1, overwrite_c=1)  # below the diagonal
-        value = float(-0.5 * self.y @ a - log_determinant) + _log_prior(theta, self.rate)
+        value = float(-0.5 * self.y @ a - log_determinant) + _log_prior(theta)
         # Derivative of the evidence by K, eq. 5.9: of a pair, which K has twice, and of the diagonal.
         (later, earlier), places = self._pairs
         pairs = a[later] * a[earlier] - inverse.ravel(order="F")[places]
         diagonal = 0.5 * (a * a - inverse.diagonal())
-        gradient = _log_prior_gradient(theta, self.rate)
+        gradient = _log_prior_gradient(theta)
         gradient[:-2] += scale * w * (self._squares @ (pairs * slope))
         gradient[-2] += scale * float(pairs @ correlation + diagonal.sum())
         gradient[-1] += noise * float(diagonal @ self.v)
@@ -160,14 +145,14 @@ class HyperparameterDensity:
         return np.zeros(len(self.y) ** 2)
 
 
-def _log_prior(theta: Floats, rate: float) -> float:
+def _log_prior(theta: Floats) -> float:
     w, scale, noise = np.exp(theta[:-2]), np.exp(theta[-2]), np.exp(theta[-1])
-    return float(-0.1 * (1.0 / w + w).sum() + theta[-2] - scale + 0.1 * theta[-1] - rate * noise)
+    return float(-0.1 * (1.0 / w + w).sum() + theta[-2] - scale + 0.1 * theta[-1] - NOISE_PRIOR_RATE * noise)
 
 
-def _log_prior_gradient(theta: Floats, rate: float) -> Floats:
+def _log_prior_gradient(theta: Floats) -> Floats:
     w, scale, noise = np.exp(theta[:-2]), np.exp(theta[-2]), np.exp(theta[-1])
-    return np.concatenate([0.1 * (1.0 / w - w), [1.0 - scale, 0.1 - rate * noise]])
+    return np.concatenate([0.1 * (1.0 / w - w), [1.0 - scale, 0.1 - NOISE_PRIOR_RATE * noise]])
 
 
 def maximum_a_posteriori(evidence: HyperparameterDensity) -> Floats:
@@ -201,7 +186,6 @@ def maximum_a_posteriori(evidence: HyperparameterDensity) -> Floats:
 def chain(evidence: HyperparameterDensity, centre: Floats, generator: np.random.Generator) -> Iterator[Floats]:
     """Yield an endless chain from centre, (d + 2,), the maximum of the density: one step each."""
     bounds = evidence.bounds()
-    centre = np.clip(centre, bounds[:, 0], bounds[:, 1])  # the fit may have used other bounds
     root, size = _root(evidence, centre, bounds), len(centre)
 
     def relative(z: Floats) -> float:
@@ -245,8 +229,8 @@ def _root(evidence: HyperparameterDensity, centre: Floats, bounds: Floats) -> Fl
 class Observed:
     """The trials that hyperparameters are fitted to, in the order in which they were made; scaled maps gains to y.
 
-    E, v, e as in ranktune.tuner.gp.posterior; gains, (n,). level: the known noise variance of gains, or 0; extra, (n,):
-    additional noise variances of single trials.
+    E, v, e as in ranktune.tuner.gp.posterior; gains, (n,). extra, (n,): additional noise
+    variances of single trials.
     """
 
     E: Floats
@@ -254,7 +238,6 @@ class Observed:
     v: Floats
     axis_of_column: Ints
     scaled: Scaled = standardise
-    level: float = 0.0
     extra: Floats | float = 0.0
 
     def fit(self) -> Floats:
@@ -270,7 +253,7 @@ class Observed:
         kept = representatives(self.gains[:n], MAX_FITTED_TRIALS)
         extra = np.broadcast_to(self.extra, self.gains.shape)
         E, gains, v, e = (array[:n][kept].tobytes() for array in (self.E, self.gains, self.v, extra))
-        return E, gains, v, e, self.axis_of_column.tobytes(), self.E.shape[1], self.scaled, self.level
+        return E, gains, v, e, self.axis_of_column.tobytes(), self.E.shape[1], self.scaled
 
 
 def relative_variances(gains: Floats, extra: Floats | float) -> Floats:
@@ -279,19 +262,15 @@ def relative_variances(gains: Floats, extra: Floats | float) -> Floats:
     return np.asarray(extra) / spread / spread if spread > 0.0 else np.zeros(np.shape(extra))
 
 
-def unit_of(given: Floats) -> float:
-    """Return the power of two next to the median of the positive ones of given, (n,), 0 without any.
+def relative_variance(given: Floats) -> Floats:
+    """Return variances relative to about their median, within [0.1, 100]; 1 where given, (n,), is not positive.
 
-    The median itself moves with each trial. In its units the variances of all trials before would change, and the
-    hyperparameters, which are kept while the trials that they were fitted to are the same, would be fitted each time.
+    The unit is a power of two. The median itself moves with each trial: the variances of all trials before would
+    change, and the hyperparameters, which are kept while the trials that they were fitted to are the same, would be
+    fitted each time.
     """
     known = given[given > 0]
-    return float(np.exp2(np.rint(np.log2(np.median(known))))) if len(known) else 0.0
-
-
-def relative_variance(given: Floats, unit: float = 0.0) -> Floats:
-    """Return variances in a unit, or that of `unit_of`, within [0.1, 100]; 1 where given, (n,), is not positive."""
-    unit = unit or unit_of(given) or 1.0
+    unit = float(np.exp2(np.rint(np.log2(np.median(known))))) if len(known) else 1.0
     return np.where(given > 0, np.clip(given / unit, 0.1, 100.0), 1.0)
 
 
@@ -327,9 +306,9 @@ def _samples(fitted: Fitted) -> tuple[tuple[float, ...], ...]:
 
 
 def _density(fitted: Fitted) -> HyperparameterDensity:
-    E, gains, v, extra, axes, n_columns, scaled, level = fitted
+    E, gains, v, extra, axes, n_columns, scaled = fitted
     observed = np.frombuffer(gains)
     rows = np.frombuffer(E).reshape(len(observed), n_columns)
-    known = float(relative_variances(observed, level)), relative_variances(observed, np.frombuffer(extra))
+    e = relative_variances(observed, np.frombuffer(extra))
     axis_of_column = np.frombuffer(axes, dtype=np.int64)
-    return HyperparameterDensity(rows, scaled(observed), np.frombuffer(v), axis_of_column, *known)
+    return HyperparameterDensity(rows, scaled(observed), np.frombuffer(v), axis_of_column, e)

@@ -63,12 +63,12 @@ class Paths:
     def drawn(
         cls,
         posterior: Posterior,
-        y: Floats,
         generator: np.random.Generator,
         draws: int,
         count: int = FOURIER_FREQUENCIES,
     ) -> Self:
-        """Return paths given the gains y of the posterior; they share count random frequencies."""
+        """Return paths of the posterior, which share count random frequencies."""
+        y = posterior.y
         raw = frequencies(count, len(posterior.root), generator)
         amplitude = np.sqrt(posterior.hyperparameters.scale / count)
         cosines, sines = amplitude * generator.standard_normal((2, count, draws))
@@ -243,15 +243,6 @@ class PathwiseImprovement:
         for paths in self.constraints:
             scores = np.where(paths.values(E) >= 0.0, scores, scores.min(axis=0))
         return scores
-
-    def mean(self, E: Floats) -> Floats:
-        """Return the mean improvement of the first objective at rows E, (m,): not smoothed, without margin."""
-        score = self._scored([paths.values(E) for paths in self.objectives])
-        improvement = np.maximum(score - self.best, 0.0)
-        for paths in self.constraints:
-            improvement *= paths.values(E) >= 0.0
-        result: Floats = improvement.mean(axis=1)
-        return result
 
     def values(self, E: Floats) -> Floats:
         """Return the log of the mean improvement at rows E, (m,)."""

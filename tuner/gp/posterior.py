@@ -196,6 +196,7 @@ class Posterior:
     points: Floats  # (n, D) scaled rows
     noise: Floats  # (n,) noise variances
     L: Floats  # (n, n)
+    y: Floats  # (n,)
     a: Floats  # (n,)
     means: Floats  # (n,) the expected gains at the trials
 
@@ -225,19 +226,19 @@ class Posterior:
 
         L = factor(covariance)
         a, _ = scipy.linalg.lapack.dpotrs(L, y, lower=1)
-        return cls(hyperparameters, root, points, noise, L, np.asarray(a), y - noise * a)
+        return cls(hyperparameters, root, points, noise, L, y, np.asarray(a), y - noise * a)
 
-    def with_fantasies(self, pending: Floats, y: Floats) -> tuple[Self, Floats]:
+    def with_fantasies(self, pending: Floats) -> Self:
         """Return the posterior given y and, for each pending configuration, (q, D), its posterior mean as a fantasy.
 
-        The mean stays; the variance around running trials falls. Also return y with the fantasies, (n + q,).
+        The mean stays; the variance around running trials falls.
         """
         if not len(pending):
-            return self, y
+            return self
         points = np.vstack([self.points, pending * self.root])
         noise = np.concatenate([self.noise, np.full(len(pending), self.hyperparameters.noise)])
-        with_means = np.concatenate([y, self.mean(pending)])
-        return self._after(points, with_means, noise, self.hyperparameters, self.root), with_means
+        with_means = np.concatenate([self.y, self.mean(pending)])
+        return self._after(points, with_means, noise, self.hyperparameters, self.root)
 
     def cross(self, E: Floats) -> Floats:
         """Return the prior covariance of the gains at E, (m, D), with those at the trials, (m, n)."""

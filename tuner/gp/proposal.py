@@ -7,10 +7,13 @@ ei          The expected improvement in closed form (ranktune.tuner.gp.acquisiti
             hyperparameters.
 mixed       For one objective without constraints, at random either that or the mean of AVERAGED_DRAWS sample paths with
             the same hyperparameters; a share of the decisions is restricted to the trust region
-            (ranktune.tuner.gp.trust_region). Else the mean improvement over DRAWS paths (ranktune.tuner.gp.paths).
+            (ranktune.tuner.gp.trust_region). Where categories decide which parameters are active, the maximiser of a
+            single path chooses these, its branch, within which the mean is maximised. Else the mean improvement over
+            DRAWS paths (ranktune.tuner.gp.paths).
 
 A single path explores more than short studies can afford: it varies by the posterior standard deviation, the mean of 16
-by a quarter of that. More than MAX_SAMPLED_TRIALS trials have the most probable hyperparameters.
+by a quarter of that. But that stays in the branch of which most is known, and another may be better. More than
+MAX_SAMPLED_TRIALS trials have the most probable hyperparameters.
 
 But for thompson, running trials count with their posterior mean as value. A value drawn for each path instead leaves
 only improbable improvements: the more trials ran at a time, the fewer good regions were explored. thompson needs no
@@ -19,9 +22,8 @@ such values, since its paths differ.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -38,6 +40,8 @@ from ranktune.tuner.gp.trust_region import TrustRegion, share_after, side_after
 
 THOMPSON, EI, MIXED = "thompson", "ei", "mixed"
 ACQUISITIONS = (MIXED, THOMPSON, EI)
+DRAW, IMPROVEMENT, MEAN = "draw", "improvement", "mean of draws"
+"""What a suggestion maximises: a single sample path, an expected improvement, or the mean of several paths."""
 DRAWS, AVERAGED_DRAWS = 64, 16
 """Sample paths of one decision of "mixed": those whose improvements are averaged, and those that are themselves."""
 MAX_SAMPLED_TRIALS = 150
@@ -64,7 +68,7 @@ class Trials:
 
     rows         (n, d) masked configurations, in the order in which they were tried
     gains        (n,) finite, larger is better; more: those of further objectives, (n,) each
-    noise        (n,) relative noise variances; level: the variance of gains they are relative to, 0 if unknown
+    noise        (n,) relative noise variances
     pending      (q, d) running configurations
     constraints  (n,) each, satisfied where not above 0, NaN where unknown
     extra        (n,) additional noise variance of trials that were evaluated on a part of the plan
@@ -78,7 +82,6 @@ class Trials:
     pending: Floats
     more: tuple[Floats, ...] = ()
     constraints: tuple[Floats, ...] = ()
-    level: float = 0.0
     extra: Floats | float = 0.0
     seconds: Floats | float = np.nan
     whole: Trials | None = None
@@ -131,18 +134,16 @@ class Proposal:
     """The masked row, (d,), to try next, and its expected improvement over the incumbent.
 
     full: the row with a value for every parameter, also for those that are inactive as far as is known.
-    gain: of the noise-free objective, in its units; None with several objectives, and in the trust region, whose best
-    does not bound what can be gained elsewhere. It is computed where it is wanted.
+    origin: which function it maximises, DRAW, IMPROVEMENT or MEAN
+    gain: of the noise-free objective, in its units; None with several objectives or constraints.
+    widely: whether it is the best of the whole space, so that its gain bounds what can be gained.
     """
 
     row: Floats
     full: Floats
-    expected: Callable[[], float] | None
-
-    @cached_property
-    def gain(self) -> float | None:
-        """The expected improvement."""
-        return None if self.expected is None else self.expected()
+    origin: str
+    gain: float | None
+    widely: bool = True
 
 
 def propose(
@@ -151,63 +152,68 @@ def propose(
     taken: Floats | None,
     generator: np.random.Generator,
     acquisition: str = MIXED,
-    draws: int | None = None,
     *,
     power: float = 0.0,
 ) -> Proposal:
     """Return the configuration to try next: none of taken (ranktune.tuner.gp.encoding.covered) if others exist.
 
-    acquisition: one of ACQUISITIONS; "ei" for one objective without constraints. draws: sample paths of "mixed", None
-    for AVERAGED_DRAWS or DRAWS. power: exponent of the expected cost by which improvement is divided,
-    but for "thompson".
+    acquisition: one of ACQUISITIONS; "ei" for one objective without constraints. power: exponent of the expected cost
+    by which improvement is divided, not a draw.
     """
     if not encoding.varying:
         only = encoding.only()
-        return Proposal(
-            encoding.masked(only[None])[0], only, partial(float, 0.0) if trials.is_single_objective else None
-        )
+        return Proposal(only, only, IMPROVEMENT, 0.0 if trials.is_single_objective else None)
     trials = trials.within(MAX_TRIALS)
-    if acquisition == THOMPSON:
-        return _thompson(encoding, trials, taken, generator)
-    decision = decide(encoding, trials, generator, acquisition, draws, power=power)
-    centres = encoding.filled(_local_centres(encoding, trials, decision.merits), generator)
-    region = None
-    may = acquisition == MIXED and trials.is_single_objective and not encoding.is_small
-    if may and generator.random() < share_after(encoding, trials.rows, trials.gains):
-        side = side_after(trials.gains, max(PATIENCE, len(encoding.varying) // 2))
-        region = TrustRegion.around(encoding, centres[0], side, decision.posteriors[0].hyperparameters.weights)
+    decision = decide(encoding, trials, generator, acquisition, power=power)
+    centres, region = _centres(encoding, trials, decision.merits, generator), None
+    if acquisition == MIXED and trials.is_single_objective and not encoding.is_small:
+        centres, region = _sought(encoding, trials, decision, centres, taken, generator)
     full = maximise(decision.function, encoding, centres, taken, generator, region)
     row = encoding.masked(full[None])[0]
-    expected = None
-    if not trials.more and region is None:
-        drawn = trials.is_single_objective and isinstance(decision.improvement, PathwiseImprovement)
-        expected = partial(_gain, encoding, trials, decision.posteriors if drawn else decision.improvement, row)
-    return Proposal(row, full, expected)
+    gain = None
+    if trials.is_single_objective:
+        improvement = ExpectedImprovement.over(decision.posteriors, encoding.embed(trials.rows))
+        gain = float(improvement.mean(encoding.embed(row[None]))[0] * standard_deviation(trials.gains))
+    return Proposal(row, full, decision.origin, gain, region is None)
 
 
-def _gain(
+def _sought(
     encoding: Encoding,
     trials: Trials,
-    improvement: ExpectedImprovement | PathwiseImprovement | list[Posterior],
-    row: Floats,
-) -> float:
-    """Return the expected improvement by a masked row, or that of posteriors over the best of the trials."""
-    if isinstance(improvement, list):
-        improvement = ExpectedImprovement.over(tuple(improvement), encoding.embed(trials.rows))
-    return float(improvement.mean(encoding.embed(row[None]))[0] * standard_deviation(trials.gains))
+    decision: Decision,
+    centres: Floats,
+    taken: Floats | None,
+    generator: np.random.Generator,
+) -> tuple[Floats, TrustRegion | None]:
+    """Return the centres, full rows, and the region of the space where "mixed" looks; None where it is all of it."""
+    region = None
+    if decision.origin == MEAN and encoding.branching.any():
+        draw = decide(encoding, trials, generator, THOMPSON)
+        drawn = maximise(draw.function, encoding, centres, taken, generator, rounds=1)  # its branch is all that counts
+        region = TrustRegion.around(encoding, drawn)
+        inside = (trials.rows[:, region.fixed] == drawn[region.fixed]).all(axis=1)
+        if not inside.any():
+            return drawn[None], region
+        centres = _centres(encoding, trials.chosen(np.flatnonzero(inside)), decision.merits[inside], generator)
+    if generator.random() >= share_after(encoding, trials.rows, trials.gains):
+        return centres, region
+    side = side_after(trials.gains, max(PATIENCE, len(encoding.varying) // 2))
+    weights = decision.posteriors[0].hyperparameters.weights
+    return centres, TrustRegion.around(encoding, centres[0], side, weights)
 
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """What a decision of "mixed" or "ei" maximises.
+    """What a decision maximises.
 
-    function     the log of the improvement, divided by a power of the cost where that counts; improvement: it alone
+    origin       DRAW, IMPROVEMENT or MEAN
+    function     the log of the improvement, divided by a power of the cost where that counts
     merits       (n,) the merit of each trial
     posteriors   those of the first objective, one for each set of hyperparameters; thetas: those that were known
     """
 
+    origin: str
     function: Acquisition
-    improvement: ExpectedImprovement | PathwiseImprovement
     merits: Floats
     posteriors: list[Posterior]
     thetas: Floats
@@ -218,50 +224,37 @@ def decide(
     trials: Trials,
     generator: np.random.Generator,
     acquisition: str = MIXED,
-    draws: int | None = None,
     *,
     power: float = 0.0,
     thetas: Floats | None = None,
 ) -> Decision:
-    """Return what `propose` maximises, but for "thompson"; thetas: as in Decision, None samples them."""
-    output = replace(_Output.of(encoding, trials, encoding.embed(trials.pending)), thetas=thetas)
-    improvement: ExpectedImprovement | PathwiseImprovement
+    """Return what `propose` maximises; thetas: as in Decision, None samples them.
+
+    With one objective and no constraints, that of "thompson" increases in objectives[0], the only sample path.
+    """
     single = trials.is_single_objective
-    draws = draws or (AVERAGED_DRAWS if single else DRAWS)
-    if acquisition == EI or (single and draws > 1 and generator.random() < CLOSED_FORM_PROBABILITY):
+    origin = DRAW if acquisition == THOMPSON else IMPROVEMENT
+    if acquisition == MIXED and single and generator.random() >= CLOSED_FORM_PROBABILITY:
+        origin = MEAN
+    pending = None if origin == DRAW else encoding.embed(trials.pending)
+    output = replace(_Output.of(encoding, trials, pending), thetas=thetas)
+    improvement: Acquisition
+    if origin == IMPROVEMENT and single:
         improvement, merits, posteriors = _expected_improvement(trials, output, generator)
     else:
-        improvement, merits, posteriors = _pathwise_improvement(trials, output, generator, draws, averages=single)
-    cost = LogCost.of(output.E, np.broadcast_to(trials.seconds, trials.gains.shape)) if power else None
+        draws = {DRAW: 1, MEAN: AVERAGED_DRAWS}.get(origin, DRAWS)
+        improvement, merits, posteriors = _pathwise_improvement(trials, output, generator, draws, origin == MEAN)
+    counts = power and origin != DRAW
+    cost = LogCost.of(output.E, np.broadcast_to(trials.seconds, trials.gains.shape)) if counts else None
     function: Acquisition = improvement if cost is None else ImprovementPerCost(improvement, cost, power)
-    return Decision(function, improvement, merits, posteriors, output.known)
-
-
-def single_draw(
-    encoding: Encoding, trials: Trials, generator: np.random.Generator
-) -> tuple[PathwiseImprovement, Floats, list[Posterior]]:
-    """Return what one decision of "thompson" maximises, each trial's merit, (n,), and the first objective's posterior.
-
-    With one objective and no constraints it is increasing in objectives[0], the only sample path.
-    """
-    return _pathwise_improvement(trials, _Output.of(encoding, trials), generator, 1)
-
-
-def _thompson(encoding: Encoding, trials: Trials, taken: Floats | None, generator: np.random.Generator) -> Proposal:
-    """Return the maximiser of a single draw; its gain is the expected improvement at the draw's hyperparameters."""
-    draw, merits, posteriors = single_draw(encoding, trials, generator)
-    centres = encoding.filled(_local_centres(encoding, trials, merits), generator)
-    full = maximise(draw, encoding, centres, taken, generator)
-    row = encoding.masked(full[None])[0]
-    expected = partial(_gain, encoding, trials, posteriors, row) if trials.is_single_objective else None
-    return Proposal(row, full, expected)
+    return Decision(origin, function, merits, posteriors, output.known)
 
 
 def posterior_means(encoding: Encoding, trials: Trials) -> Floats:
     """Return the posterior mean of each trial's standardised gain, (n,), averaged over hyperparameters."""
     output = _Output.of(encoding, trials)
     posteriors = output.posteriors(HYPERPARAMETER_SAMPLES_OF_MEANS, np.random.default_rng(0))  # always the same
-    means: Floats = np.mean([posterior.means for posterior, _ in posteriors], axis=0)
+    means: Floats = np.mean([posterior.means for posterior in posteriors], axis=0)
     return means
 
 
@@ -277,7 +270,6 @@ class _Output:
     gains: Floats
     noise: Floats
     pending: Floats
-    level: float = 0.0
     extra: Floats | float = 0.0
     scaled: Scaled = standardise
     thetas: Floats | None = None
@@ -288,14 +280,14 @@ class _Output:
         """Return the first objective of trials, with pending, (q, D)."""
         E, whole = encoding.embed(trials.rows), None if trials.whole is None else cls.of(encoding, trials.whole)
         pending = E[:0] if pending is None else pending
-        return cls(encoding, E, trials.gains, trials.noise, pending, trials.level, trials.extra, whole=whole)
+        return cls(encoding, E, trials.gains, trials.noise, pending, trials.extra, whole=whole)
 
     def of_values(self, gains: Floats, whole: Floats | None, scaled: Scaled = standardise) -> Self:
         """Return another objective of the same trials, or a constraint, at those where it is known."""
         known = ~np.isnan(gains)
         all_of = None if self.whole is None or whole is None else self.whole.of_values(whole, None, scaled)
         return replace(
-            self, E=self.E[known], gains=gains[known], noise=self.noise[known], level=0.0, extra=0.0, scaled=scaled,
+            self, E=self.E[known], gains=gains[known], noise=self.noise[known], extra=0.0, scaled=scaled,
             thetas=None, whole=all_of,
         )  # fmt: skip
 
@@ -317,33 +309,33 @@ class _Output:
         if self.whole is not None:
             return self.whole.known
         columns = self.encoding.axis_of_column
-        observed = Observed(self.E, self.gains, self.noise, columns, self.scaled, self.level, self.extra)
+        observed = Observed(self.E, self.gains, self.noise, columns, self.scaled, self.extra)
         return observed.samples() if len(self.y) <= MAX_SAMPLED_TRIALS else observed.fit()[None]
 
-    def posteriors(self, count: int, generator: np.random.Generator) -> list[tuple[Posterior, Floats]]:
-        """Return posteriors, each with its y, fantasies last, of at most count sets of hyperparameters."""
+    def posteriors(self, count: int, generator: np.random.Generator) -> list[Posterior]:
+        """Return posteriors, fantasies last, of at most count sets of hyperparameters."""
         places = generator.permutation(len(self.known))[:count]
         drawn = [Hyperparameters.from_log(theta) for theta in self.known[places]]
         columns = self.encoding.axis_of_column
         known = [Posterior.of(self.E, self.y, self.noise, each, columns, self.e) for each in drawn]
-        return [posterior.with_fantasies(self.pending, self.y) for posterior in known]
+        return [posterior.with_fantasies(self.pending) for posterior in known]
 
     def functions(self, draws: int, generator: np.random.Generator, averages: bool = False) -> tuple[Mixture, Floats]:
         """Return paths of several posteriors, or the mean of those of one, and the mean y of each trial, (n,)."""
         posteriors = self.posteriors(1 if averages else min(HYPERPARAMETER_SAMPLES, draws), generator)
         shares = np.diff(np.linspace(0, draws, len(posteriors) + 1).astype(np.int64)).tolist()
-        groups = [Paths.drawn(*some, generator, share) for some, share in zip(posteriors, shares, strict=True)]
+        groups = [Paths.drawn(some, generator, share) for some, share in zip(posteriors, shares, strict=True)]
         groups = [group.averaged() for group in groups] if averages else groups
-        return Mixture(tuple(groups)), np.mean([some.means[: len(self.E)] for some, _ in posteriors], axis=0)
+        return Mixture(tuple(groups)), np.mean([some.means[: len(self.E)] for some in posteriors], axis=0)
 
 
 def _expected_improvement(
     trials: Trials, output: _Output, generator: np.random.Generator
 ) -> tuple[ExpectedImprovement, Floats, list[Posterior]]:
     """Return the closed-form acquisition function, the mean gain of each trial, (n,), and the posteriors."""
-    posteriors = [posterior for posterior, _ in output.posteriors(HYPERPARAMETER_SAMPLES, generator)]
+    posteriors = output.posteriors(HYPERPARAMETER_SAMPLES, generator)
     tried, margin = np.vstack([output.E, output.pending]), tie_margin(trials.gains)
-    improvement = ExpectedImprovement.over(tuple(posteriors), tried, margin)
+    improvement = ExpectedImprovement.over(posteriors, tried, margin)
     return improvement, posteriors[0].means[: len(output.E)], posteriors
 
 
@@ -371,8 +363,8 @@ def _pathwise_improvement(
     return acquisition_function, wins + 1e-3 * scores.mean(axis=1), posteriors
 
 
-def _local_centres(encoding: Encoding, trials: Trials, merits: Floats) -> Floats:
-    """Return the trials of highest merit, overall and within each category that activates other parameters.
+def _centres(encoding: Encoding, trials: Trials, merits: Floats, generator: np.random.Generator) -> Floats:
+    """Return the trials of highest merit, overall and within each category that always decides, as full rows.
 
     Of trials with equal gains, as on a plateau around the best, only one is returned.
     """
@@ -383,8 +375,7 @@ def _local_centres(encoding: Encoding, trials: Trials, merits: Floats) -> Floats
     else:
         distinct = order
     chosen = distinct[:LOCAL_CENTRES].tolist()
-    for j in range(len(encoding.axes)):
-        if encoding.axes[j].choices and j not in encoding.conditional and encoding.conditional:
-            for choice in range(encoding.axes[j].choices):
-                chosen += order[rows[order, j] == choice][:1].tolist()
-    return rows[list(dict.fromkeys(chosen))]
+    for j in set(np.flatnonzero(encoding.branching).tolist()) - encoding.activity.conditional:
+        for choice in range(encoding.axes[j].choices):
+            chosen += order[rows[order, j] == choice][:1].tolist()
+    return encoding.filled(rows[list(dict.fromkeys(chosen))], generator)

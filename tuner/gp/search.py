@@ -7,7 +7,6 @@ quasi-Newton ascent: all starts are evaluated in one call, because its overhead 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -37,25 +36,14 @@ MAX_ENUMERATED_VALUES = 12
 """Integer axes with at most this many values are enumerated; of larger ones the two nearest values are tried."""
 
 
-_SOBOL = threading.Lock()
-"""scipy's Sobol is not safe to use from several threads."""
-
-
 def quasi_random(count: int, dimensions: int, generator: np.random.Generator, skip: int = 0) -> Floats:
     """Return points that fill the cube evenly, (count, dimensions), after the first skip of their sequence.
 
     Scrambled Sobol points: Owen 1998, "Scrambling Sobol' and Niederreiter-Xing Points".
     """
-    if dimensions <= DIMENSIONS:
-        return sobol_points(count, dimensions, generator, skip)
-    from scipy.stats import qmc
-
-    with _SOBOL:
-        engine = qmc.Sobol(dimensions, seed=generator)
-        if skip:
-            engine.fast_forward(skip)
-        points: Floats = engine.random(1 << (count - 1).bit_length())[:count]  # of a power of two they are balanced
-    return points
+    points = sobol_points(count, min(dimensions, DIMENSIONS), generator, skip)
+    rest = generator.random((skip + count, dimensions - points.shape[1]))  # few points fill so many dimensions nowhere
+    return np.hstack([points, rest[skip:]])
 
 
 @dataclass(eq=False)
@@ -96,11 +84,13 @@ def maximise(
     taken: Floats | None,
     generator: np.random.Generator,
     region: TrustRegion | None = None,
+    rounds: int = LOCAL_ROUNDS,
 ) -> Floats:
     """Return the full row, (d,), that maximises the acquisition function among those that taken, (t, d), leaves.
 
     centres are full rows, (p, d), with extra candidates around them. With a region the search stays within it, unless
-    all candidates there are taken. Small spaces are enumerated; a taken row is returned only if all rows are taken.
+    all candidates there are taken. Local search has that many rounds. Small spaces are enumerated; a taken row is
+    returned only if all rows are taken.
     """
     taken = np.empty((0, len(encoding.axes))) if taken is None else taken
     pool = _Evaluated(encoding, function, region)
@@ -108,7 +98,7 @@ def maximise(
     if all_rows is not None:
         pool.add(all_rows)
         row, free = pool.best_free(taken)
-        if not free and encoding.conditional:  # learnt conditions may hide what is left
+        if not free and encoding.activity.conditional:  # learnt conditions may hide what is left
             pool.add(encoding.mesh())
             row, _ = pool.best_free(taken)
         return row
@@ -116,7 +106,7 @@ def maximise(
     values = pool.add(candidates)
     chosen = _starts(encoding, candidates, values)
     tolerance = TOLERANCE * (float(values.max() - np.median(values)) + 1e-12)
-    _local_search(pool, candidates[chosen], values[chosen], tolerance)
+    _local_search(pool, candidates[chosen], values[chosen], tolerance, rounds)
     row, free = pool.best_free(taken)
     for _ in range(8):
         if free:
@@ -167,9 +157,9 @@ def _starts(encoding: Encoding, candidates: Floats, values: Floats) -> list[int]
     return list(dict.fromkeys(chosen))[:LOCAL_STARTS]
 
 
-def _local_search(pool: _Evaluated, rows: Floats, values: Floats, tolerance: float) -> None:
+def _local_search(pool: _Evaluated, rows: Floats, values: Floats, tolerance: float, rounds: int) -> None:
     """Alternate gradient ascent along numbers and the best single change, while that improves a row."""
-    for _ in range(LOCAL_ROUNDS):
+    for _ in range(rounds):
         moved = _ascend_numbers(pool, rows, tolerance)
         reached = pool.add(moved)
         better = reached > values

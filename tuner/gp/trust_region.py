@@ -103,25 +103,25 @@ class TrustRegion:
     changes: int
 
     @classmethod
-    def around(cls, encoding: Encoding, centre: Floats, side: float, weights: Floats) -> Self:
+    def around(cls, encoding: Encoding, centre: Floats, side: float = np.inf, weights: Floats | float = 1.0) -> Self:
         """Return the region around a full row, given the inverse squared lengthscales of the varying axes.
 
-        Parameters that are inactive in the centre are free; categories that activate other parameters are fixed.
+        Parameters that are inactive in the centre are free, and its branch is fixed: it is all that an infinite side
+        leaves fixed.
         """
-        d = len(encoding.axes)
         active = encoding.activity(centre[None])[0]
         category = np.array([axis.choices > 0 for axis in encoding.axes])
-        decides = np.array([bool(encoding.conditional) and j not in encoding.conditional for j in range(d)]) & category
-        lengths = np.ones(d)
+        fixed = active & encoding.branching
+        lengths = np.ones(len(category))
         lengths[list(encoding.varying)] = 1.0 / np.sqrt(weights)
         numbers = active & ~category
         lengths /= np.exp(np.log(lengths[numbers]).mean()) if numbers.any() else 1.0
         half = np.where(numbers, np.maximum(0.5 * side * lengths, 0.5 * MIN_SIDE), np.inf)
-        counted = active & category & ~decides
-        changes = max(1, round(side * float(counted.sum())))
+        counted = active & category & ~fixed
+        changes = max(1, round(min(side, 1.0) * float(counted.sum())))
         low, high = np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
         low, high = np.where(category, -np.inf, low), np.where(category, np.inf, high)
-        return cls(centre, low, high, decides, counted, changes)
+        return cls(centre, low, high, fixed, counted, changes)
 
     def holds(self, rows: Floats) -> NDArray[np.bool_]:
         """Return which full rows are in the region, (m,)."""

@@ -16,25 +16,18 @@ import pyarrow.compute as pc
 
 from ranktune.solvers.clicks.reading.account import Account
 from ranktune.solvers.clicks.reading.cells import TRUTH, hashed, is_null, lists_of, numbers_of, text_of
-from ranktune.solvers.clicks.reading.roles import AMOUNTS, NAMES
+from ranktune.solvers.clicks.reading.roles import check_roles, lacks
 from ranktune.solvers.clicks.reading.sources import batches
 from ranktune.solvers.clicks.reading.store import coded, first_of, mixed
 from ranktune.solvers.core.arrays import Array, Floats, Ints, as_floats
 from ranktune.solvers.core.checks import check_choice
-from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
-from ranktune.solvers.data.readers.tables.opening import find_roles
+from ranktune.solvers.core.errors import DataError, ParameterError, listed
+from ranktune.solvers.data.columns.usual import find_roles, plain, usual
 from ranktune.tuner.interleaving.lists import BALANCED, METHODS, NEITHER, TEAM_DRAFT, A, B
 
 ROLES: Mapping[str, Sequence[str]] = {
-    "search": ("search_id", "search", "request_id", "impression_id"),
-    "session": ("session_id", "session"),
-    "query": NAMES["query"],
-    "user": ("user_id", "user", "visitor_id", "client_id"),
-    "position": NAMES["position"],
-    "team": ("team", "teams"),
-    "rank_a": ("rank_a", "ranks_a"),
-    "rank_b": ("rank_b", "ranks_b"),
-    "click": AMOUNTS["click"],
+    "search": usual("list"),
+    **{role: usual(role) for role in ("session", "query", "user", "position", "team", "rank_a", "rank_b", "click")},
 }
 """What a column can be, and the names that suggest it. Of several, the first is taken."""
 KEY, RANKS = ["query", "search", "session"], ("rank_a", "rank_b")
@@ -70,14 +63,12 @@ def read_searches(paths: Sequence[Path], columns: Mapping[str, str], method: str
     Raises DataError for what cannot be read, for a column that is missing, and where no search is left; ParameterError
     for a column of a role that there is not.
     """
-    for role in columns:
-        if role not in ROLES:
-            raise ParameterError(f"columns has {role!r}, which no column is. {nearest(role, ROLES)}")
+    check_roles(columns, ROLES)
     if method is not None:
         check_choice("method", method, METHODS)
     if not paths:
         raise ParameterError("no file is given. Give the files of a log: csv, Parquet or jsonl.")
-    wanted = {name.lower() for names in (*ROLES.values(), columns.values()) for name in names}
+    wanted = {plain(name) for names in (*ROLES.values(), columns.values()) for name in names}
     account, parts, known = Account(), list[Array](), set[str]()
     for path in paths:
         for batch in batches(path, wanted, account):
@@ -88,10 +79,8 @@ def read_searches(paths: Sequence[Path], columns: Mapping[str, str], method: str
             needed = [["team"], ["click"], *([] if is_list else [["position"], KEY])]
             lacking = next((group[0] for group in needed if not roles.keys() & set(group)), None)
             if lacking is not None:
-                raise DataError(
-                    f"{path}: has no column of the {lacking}. Name it: columns={{{lacking!r}: 'NAME'}}. Recognised "
-                    f"names are {', '.join(ROLES[lacking])}; columns of use: {', '.join(names) or 'none'}."
-                )
+                every = next(batches(path, None, Account())).schema.names
+                raise DataError(f"{path}: {lacks(lacking, ROLES[lacking], every)}")
             cells = {role: text_of(batch, roles.get(role, ())[:1]) for role in ROLES}
             parts.append(
                 _of_lists(batch, roles, cells, account, len(parts)) if is_list else _of_documents(roles, cells)

@@ -21,9 +21,9 @@ from ranktune.arguments import (
 )
 from ranktune.dashboards.tracking.following import check_installed
 from ranktune.earlier import known_first
-from ranktune.notebook import StudyResult
+from ranktune.notebook import StudyResult, shown
 from ranktune.reading import Sources, changed
-from ranktune.session import display, running
+from ranktune.session import display, finished, running
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.declared import declared
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, StudyError, nearest
@@ -199,6 +199,9 @@ def resume(given: ResumeArguments) -> StudyResult:
         study = folder.study() if given.extend else folder.as_it_began()
         if given.trials is not None:
             study = replace(study, trials=given.trials)
+        elif not given.extend and (result := finished(folder, study)) is not None:
+            session.progress.stage(f"study '{given.name}' is finished; --trials N gives it more trials")
+            return shown(result)
         problems, gone = session.reopened()
         if problems:
             folder.declare(study, folder.digests(), extend=given.extend)

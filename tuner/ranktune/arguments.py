@@ -81,9 +81,9 @@ class StudyRuntime(WorkerRuntime):
     executor: Annotated[
         "str | Executor",
         Setting(
-            "Where trials run: processes (here), or dask or ray (a cluster).",
+            "Where trials run: processes (here), joblib (loky), joblib:dask, joblib:ray, or joblib:BACKEND.",
             python="Or an object with the methods of ranktune.tuner.workers.executor.Executor, such as "
-            "ranktune.tuner.workers.clusters.joblib_executor.JoblibWorkers.",
+            "ranktune.tuner.workers.joblib_executor.JoblibWorkers.",
             option_type=str,
         ),
     ] = "processes"

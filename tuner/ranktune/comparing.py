@@ -31,8 +31,8 @@ from ranktune.solvers.rankings.parts import Part, read_for, scores_of_parts, sco
 from ranktune.solvers.rankings.pools import Side, measured
 from ranktune.solvers.rankings.scores import RowScores
 from ranktune.tuner.statistics import comparisons
-from ranktune.tuner.statistics.comparisons import Comparison
 from ranktune.tuner.statistics.intervals import bootstrap_interval
+from ranktune.tuner.statistics.measured import Comparison
 from ranktune.tuner.study.baseline import PARTS, Baseline, load_baseline
 from ranktune.tuner.study.declaration import Study
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
 
 
+COLUMNS = ("solver", "vali", "again", "test [95%]", "p Holm", "features", "kB")
+"""The columns of the leaderboard that a notebook shows."""
+
+
 @dataclass(frozen=True)
 class StudyResult(Result):
     """A Result that prints as a table, with data frames, and with figures, which need Plotly.
@@ -34,7 +38,7 @@ class StudyResult(Result):
         from ranktune.dashboards.terminal.leaderboard import report
         from ranktune.dashboards.terminal.tables import as_text
 
-        return as_text(report(self.as_dict()))
+        return as_text(report(self))
 
     def leaderboard_frame(self) -> Any:
         """Return the leaderboard as a data frame, a row a model, the chosen first.
@@ -46,7 +50,7 @@ class StudyResult(Result):
         """
         from ranktune.dashboards.records.frames import frame, leaderboard_columns
 
-        return frame(leaderboard_columns(self.as_dict()))
+        return frame(leaderboard_columns(self))
 
     def to_frame(self) -> Any:
         """Return the leaderboard as a data frame, as leaderboard_frame does."""
@@ -118,17 +122,16 @@ class StudyResult(Result):
         return skopt_result(study.union_space(), sorted(finished, key=number_of), study.as_dict())
 
     def _repr_html_(self) -> str:
-        from ranktune.dashboards.views.overview import leaderboard_table, sentences
+        from ranktune.dashboards.terminal.leaderboard import leaderboard_table
 
-        result = self.as_dict()
-        table = leaderboard_table(result)
-        heads = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
-        rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in table.rows)
-        conclusion = escape(_brief(sentences(result)))
+        table = leaderboard_table(self)
+        cells = {name: values for name, values in {**table.left, **table.right}.items() if name in COLUMNS}
+        heads = "".join(f"<th>{escape(name)}</th>" for name in cells)
+        rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in zip(*cells.values(), strict=True))
+        lines = "<br>".join(escape(_brief(line)) for line in self.conclusion.lines)
         name = f"{escape(self.study)}: {escape(self.metric)}"
         return printable(
-            f"<p><b>{name}</b><br>{conclusion}</p><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
-            f"<p>Model: <code>{escape(self.model)}</code></p>"
+            f"<p><b>{name}</b><br>{lines}</p><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
         )
 
     def plot(self, view: str, panel: str) -> Figure:

@@ -28,7 +28,7 @@ from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.tuner.runner.preparation import prepare
-from ranktune.tuner.selection.preferences import CLICKS
+from ranktune.tuner.selection.rows import CLICKS
 from ranktune.tuner.splits.seals import write_sealed
 from ranktune.tuner.splits.split import by_time, nested_splits
 from ranktune.tuner.study.baseline import Baseline

@@ -18,8 +18,9 @@ from ranktune.solvers.names import SOLVERS
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.preparation import IN_GAP, reopen
 from ranktune.tuner.samplers.presets import PRESETS
+from ranktune.tuner.search.loop import CTRL_C
 from ranktune.tuner.search.progress import Progress, Silent
-from ranktune.tuner.selection.results import load_result
+from ranktune.tuner.selection.results import Result, load_result
 from ranktune.tuner.storage.locations import Locations
 from ranktune.tuner.storage.membership import Ownership
 from ranktune.tuner.study.deadline import Deadline
@@ -27,9 +28,8 @@ from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Event, Events
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.study.problem import Problem
-from ranktune.tuner.workers.executor import Executor
+from ranktune.tuner.workers.executor import Executor, Limits
 from ranktune.tuner.workers.interrupts import Interrupted, Interrupts
-from ranktune.tuner.workers.limits import Limits
 from ranktune.tuner.workers.workforce import Workforce
 
 
@@ -117,6 +117,24 @@ def running(folder: StudyFolder, force: Workforce, locations: Locations, progres
         raise Interrupted(put_back, _how_far(folder)) from None
 
 
+def finished(folder: StudyFolder, study: Study) -> Result | None:
+    """Return the result of a study that has ended, of which nothing is missing or damaged; None of any other.
+
+    One that a time limit or a person ended goes on, and one that was declared anew since.
+    """
+    from ranktune.dashboards.records.study import open_study  # it loads what pages need
+
+    if study.timeout is not None or not folder.has_result:
+        return None
+    data = open_study(folder.path)
+    result, is_whole = data.result, all(split.evidence and split.explanations for split in data.splits)
+    if result is None or not is_whole or data.damage or not result.is_complete or result.left_out:
+        return None
+    if (folder.path / "study.json").stat().st_mtime_ns > folder.result.stat().st_mtime_ns:
+        return None
+    return None if CTRL_C in result.ended_early else result
+
+
 def _how_far(folder: StudyFolder) -> str:
     """Return the state of an interrupted study, and how to continue it."""
     if not (folder.path / "study.json").exists():
@@ -129,7 +147,7 @@ def _how_far(folder: StudyFolder) -> str:
         facts = state(folder.path)
     except StudyError:  # such as a database that cannot be reached
         return f"Finished trials are in the record. {next_step}"
-    if folder.has_result and not load_result(folder.result)["is_complete"]:
+    if folder.has_result and not load_result(folder.result).is_complete:
         return f"The chosen model and its scores are saved. `ranktune resume {name}` compares it with the others."
     best = "" if facts["best"] is None else f", best {facts['metric']} {facts['best']:.4f} ({facts['solver']})"
     return f"{counted(facts)} trials are in the record{best}. {next_step}"

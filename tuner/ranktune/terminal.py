@@ -244,7 +244,7 @@ def answer(result: Result) -> list[str]:
     """Return the answer of a study in lines."""
     from ranktune.dashboards.terminal import leaderboard  # it loads the library of tables
 
-    return leaderboard.answer(result.as_dict())
+    return leaderboard.answer(result)
 
 
 def _count(done: int, total: int | None) -> str:

@@ -20,8 +20,9 @@ from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.tuner.retuning.portfolio import Fitted
 from ranktune.tuner.selection.finals import Scored
-from ranktune.tuner.statistics.comparisons import Comparison, compare, holm
-from ranktune.tuner.statistics.intervals import Interval, bootstrap_interval
+from ranktune.tuner.statistics.comparisons import compare, holm
+from ranktune.tuner.statistics.intervals import bootstrap_interval
+from ranktune.tuner.statistics.measured import Comparison, Interval
 from ranktune.tuner.study.problem import Problem
 
 KEEP, REFIT, REPLACE = "keep", "refit", "replace"

@@ -101,7 +101,7 @@ def delivered(folder: StudyFolder) -> Delivery:
         raise StudyError(f"study '{folder.path.name}' has no result yet. `ranktune resume {folder.path.name}` goes on.")
     if (decided := decision_of(folder)) is not None:
         return Delivery(folder.path.name, **decided["delivered"])
-    split = Path(load_result(folder.result)["model"]).parent.name
+    split = Path(load_result(folder.result).model).parent.name
     inside = f"{split}/model.json" if split in folder.split_names() else "model.json"
     return Delivery(folder.path.name, folder.path.name, inside)
 

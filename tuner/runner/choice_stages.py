@@ -26,11 +26,11 @@ from ranktune.tuner.selection.finals import (
 )
 from ranktune.tuner.selection.finished_trials import best_candidates, best_default
 from ranktune.tuner.selection.rescoring import RESCORED, read_rescored, rescored, write_rescored
-from ranktune.tuner.selection.results import DISTILLED
+from ranktune.tuner.selection.rows import DISTILLED
 from ranktune.tuner.selection.saving import save_chosen
 from ranktune.tuner.selection.serving import Served, served, unmeasured, warn_if_unserved
 from ranktune.tuner.splits.plans import training_overlap
-from ranktune.tuner.statistics.intervals import Interval
+from ranktune.tuner.statistics.measured import Interval
 from ranktune.tuner.storage.record import number_of
 from ranktune.tuner.study.deadline import Deadline
 

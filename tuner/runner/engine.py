@@ -28,6 +28,7 @@ from ranktune.tuner.selection.leaderboard import (
     baseline_row,
     gain_over,
     leaderboard,
+    likely_baselines,
     mean_metrics,
     preference,
     tuning_gain,
@@ -35,7 +36,8 @@ from ranktune.tuner.selection.leaderboard import (
     with_beside,
 )
 from ranktune.tuner.selection.rescoring import RESCORED
-from ranktune.tuner.selection.results import Result, Row, SplitResult
+from ranktune.tuner.selection.results import Result, SplitResult
+from ranktune.tuner.selection.rows import Row
 from ranktune.tuner.selection.serving import restriction
 from ranktune.tuner.splits.seals import remove_sealed
 from ranktune.tuner.splits.split import WHOLE
@@ -172,7 +174,10 @@ def report(session: Session, states: Sequence[State], seconds: float, *, is_comp
         model=(folds[-1] if nested else max(folds, key=lambda fold: fold.estimate.mean)).model,
         folder=str(folder.resolve()),
         ended_early=" ".join(dict.fromkeys(line for line in early if line)),
-        folds=folds,
+        queries=sum(state.problem.development.n_queries for state in compared),
+        test_queries=sum(0 if state.problem.test is None else state.problem.test.n_queries for state in compared),
+        baselines=() if study.baseline else likely_baselines(states[-1].problem.development),
+        folds=folds if len(folds) > 1 else (),
         monotone=dict(entries[-1].model.monotone),
         restriction=cost,
         tuning=tuning,

@@ -38,7 +38,7 @@ from ranktune.tuner.selection.explaining import explained, save_explanations
 from ranktune.tuner.selection.finals import Candidate, is_within
 from ranktune.tuner.selection.finished_trials import failures
 from ranktune.tuner.selection.leaderboard import DefaultModel, default_model, is_default
-from ranktune.tuner.selection.results import Failure
+from ranktune.tuner.selection.rows import Failure
 from ranktune.tuner.selection.saving import save_evidence, save_models
 from ranktune.tuner.storage.record import seconds_of
 from ranktune.tuner.study.abilities import can_load
@@ -166,7 +166,7 @@ SPREAD = Stage(
 
 
 @dataclass(frozen=True, eq=False)
-class Conclusion:
+class Ending:
     """What the end of a split came to beside its models; the fields are those of a Result."""
 
     trials: int
@@ -175,14 +175,14 @@ class Conclusion:
     ended_early: str = ""
 
 
-def counted(state: State) -> Conclusion:
+def counted(state: State) -> Ending:
     """Return what became of the trials of a split."""
     trials = state.record.trials()
     failed = failures(state.record, state.study.union_space(), state.problem.name)
-    return Conclusion(len(trials), sum(trial.state == TrialState.PRUNED for trial in trials), tuple(failed))
+    return Ending(len(trials), sum(trial.state == TrialState.PRUNED for trial in trials), tuple(failed))
 
 
-def _concluded(state: State) -> Conclusion:
+def _concluded(state: State) -> Ending:
     trials, study, found = state.record.trials(), state.study, counted(state)
     left, early = state.deadline.left, list[str]()
     if state[SEARCH] == CTRL_C:
@@ -210,7 +210,7 @@ CONCLUDE = Stage(
     _concluded,
     (SCORING, SEARCH, FIRST, REFIT, DEFAULT, ROWS),
     nothing,
-    instead=Instead("the list of failed trials", lambda state: Conclusion(len(state.record.trials()))),
+    instead=Instead("the list of failed trials", lambda state: Ending(len(state.record.trials()))),
 )
 
 

@@ -24,7 +24,7 @@ from ranktune.tuner.selection.finals import (
     parts_of,
     task_of,
 )
-from ranktune.tuner.selection.results import Failure
+from ranktune.tuner.selection.rows import Failure
 from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study

@@ -28,7 +28,7 @@ from ranktune.tuner.runner.stage import Stage, State
 from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.selection.finals import Candidate, Choice, Entry, task_of
 from ranktune.tuner.splits.seals import sealing, write_sealed
-from ranktune.tuner.statistics.intervals import Interval
+from ranktune.tuner.statistics.measured import Interval
 from ranktune.tuner.storage.record import number_of
 from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.declaration import Study

@@ -61,9 +61,13 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class LearntActivity:
-    """The activity that trees describe: axes that share one, and the tree, those that it asks about first."""
+    """The activity that trees describe: axes that share one, and the tree, those that it asks about first.
+
+    deciding are all axes that trees ask about.
+    """
 
     steps: tuple[tuple[tuple[int, ...], Leaf | Split], ...]
+    deciding: frozenset[int]
 
     def __call__(self, rows: Floats) -> Booleans:
         """Return which axes are active in each full row, (m, d)."""
@@ -94,16 +98,18 @@ def learn_activity(axes: Sequence[Axis], rows: Floats, asked: Booleans) -> Learn
         if 0 < counts[j] < len(rows):
             together.setdefault(asked[:, j].tobytes(), []).append(j)
     known = [j for j in range(len(axes)) if counts[j] == len(rows) and axes[j].count > 1]
-    steps = []
+    steps, deciding = [], set[int]()
     for group in together.values():
         parents = sorted(known, key=lambda j: (axes[j].count, j))
-        steps.append((tuple(group), _grown(axes, values, asked[:, group[0]], parents, MAX_DEPTH)))
+        steps.append((tuple(group), _grown(axes, values, asked[:, group[0]], parents, MAX_DEPTH, deciding)))
         known += group
-    return LearntActivity(tuple(steps))
+    return LearntActivity(tuple(steps), frozenset(deciding))
 
 
-def _grown(axes: Sequence[Axis], values: Floats, labels: Booleans, parents: Sequence[int], depth: int) -> Leaf | Split:
-    """Return the tree that predicts labels, (n,), from the parents' values."""
+def _grown(
+    axes: Sequence[Axis], values: Floats, labels: Booleans, parents: Sequence[int], depth: int, deciding: set[int]
+) -> Leaf | Split:
+    """Return the tree that predicts labels, (n,), from the parents' values, which are noted as deciding."""
     if labels.all() or not labels.any():
         return Leaf(bool(labels[0]))
     cuts = [_best_cut(values[:, j], labels, axes[j].choices > 0) for j in parents] if depth else []
@@ -112,9 +118,10 @@ def _grown(axes: Sequence[Axis], values: Floats, labels: Booleans, parents: Sequ
         return Leaf(True)
     place = int(np.argmax(scores))
     _, threshold, excluded = cuts[place]
+    deciding.add(parents[place])
     split = Split(parents[place], threshold, excluded, Leaf(False), Leaf(True))
     yes = split.decide(values)
-    no, rest = (_grown(axes, values[some], labels[some], parents, depth - 1) for some in (~yes, yes))
+    no, rest = (_grown(axes, values[some], labels[some], parents, depth - 1, deciding) for some in (~yes, yes))
     return Split(split.axis, threshold, excluded, no, rest)
 
 

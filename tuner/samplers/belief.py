@@ -84,7 +84,7 @@ class Slice:
 class Belief:
     """The posterior in terms of the study's parameters and metric; made by fit_belief.
 
-    chosen  (n,) places of the used observations    rows, gains, noise: those, as the sampler encodes them
+    chosen  (n,) places of the used observations    rows: those, as the sampler encodes them
     centre, spread: gain = centre + spread * standardised gain
     """
 
@@ -92,8 +92,6 @@ class Belief:
     encoding: Encoding
     chosen: Ints
     rows: Floats
-    gains: Floats
-    noise: Floats
     posterior: Posterior
     centre: float
     spread: float
@@ -113,10 +111,8 @@ class Belief:
 
         Far from all trials they revert to the mean of the trials, which are better than average configurations.
         """
-        y = standardise(self.gains)
-        E = self.encoding.embed(rows)
-        paths = Paths.drawn(self.posterior, y, generator, count)
-        result: Floats = self.centre + self.spread * paths.values(E).T
+        paths = Paths.drawn(self.posterior, generator, count)
+        result: Floats = self.centre + self.spread * paths.values(self.encoding.embed(rows)).T
         return result
 
     def left_out(self) -> tuple[Floats, Floats]:
@@ -126,7 +122,7 @@ class Belief:
         """
         lower, _ = scipy.linalg.lapack.dpotri(self.posterior.L, lower=1)
         variance = 1.0 / np.asarray(lower).diagonal()
-        expected = standardise(self.gains) - self.posterior.a * variance
+        expected = self.posterior.y - self.posterior.a * variance
         return self.centre + self.spread * expected, self.spread * np.sqrt(variance)
 
     def axis(self, name: str) -> int:
@@ -222,7 +218,7 @@ def fit_belief(space: Space, observed: Sequence[Observation], most: int = MAX_TR
     e = relative_variances(gains, extra)
     posterior = Posterior.of(E, standardise(gains), noise, Hyperparameters.from_log(theta), encoding.axis_of_column, e)
     kept = compress_losers(gains)
-    return Belief(space, encoding, chosen, rows, gains, noise, posterior, float(kept.mean()), float(kept.std()))
+    return Belief(space, encoding, chosen, rows, posterior, float(kept.mean()), float(kept.std()))
 
 
 def _any_value(distribution: BaseDistribution) -> object:

@@ -9,14 +9,12 @@ trial asked for. Trials with the user attribute "earlier" are of an earlier stud
 more than estimates, their configurations may be suggested.
 
 Noise. The user attribute "variance" of trials is used relative to about its median, with an estimated scale: trials
-share their validation queries, so most of it is common to all; it matters where one was evaluated on fewer queries. The
-user attribute "paired_variance", that of the difference from a common reference, is the noise itself, up to a factor
-of two.
+share their validation queries, so most of it is common to all; it matters where one was evaluated on fewer queries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
@@ -36,11 +34,11 @@ from optuna.trial import FrozenTrial, TrialState
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.space import When
 from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules
-from ranktune.tuner.gp.hyperparameters import relative_variance, unit_of
+from ranktune.tuner.gp.hyperparameters import relative_variance
 from ranktune.tuner.gp.proposal import Trials
 from ranktune.tuner.samplers.activity import learn_activity
 
-VARIANCE, PAIRED, PARTIAL, SECONDS = "variance", "paired_variance", "partial_variance", "seconds"
+VARIANCE, PARTIAL, SECONDS = "variance", "partial_variance", "seconds"
 EARLIER = "earlier"
 UNKNOWN_NOISE = 4.0
 """Relative noise variance of a failed trial, and of a pruned one without a variance."""
@@ -53,8 +51,6 @@ class Declared(Protocol):
     conditions: dict[str, tuple[When, ...]]
 
 
-Constraints: TypeAlias = Callable[[FrozenTrial], Sequence[float]]
-"""Optuna's constraints_func: a finished trial -> numbers that must not exceed 0."""
 ParamValue: TypeAlias = CategoricalChoiceType
 """The value of a parameter: Optuna's numbers and categories."""
 
@@ -114,12 +110,10 @@ def read(
     distributions: Mapping[str, BaseDistribution],
     conditions: Declared | None = None,
     suggested: Mapping[int, Mapping[str, ParamValue]] | None = None,
-    function: Constraints | None = None,
 ) -> History:
     """Return the trials before current over the parameters of distributions.
 
-    suggested: by trial number, values already suggested to running trials. function: the user's constraints_func; None
-    for the constraints set on the trials.
+    suggested: by trial number, values already suggested to running trials.
     """
     trials = past(study, current)
     axes = tuple(_axis(name, distribution) for name, distribution in distributions.items())
@@ -138,14 +132,13 @@ def read(
     # a trial that gets its values one by one, with a suggestion that is known, counts with that alone
     amid = is_running & known.any(axis=1) & ~(asked | ~always).all(axis=1)
     lost = (asked & np.isnan(rows)).any(axis=1)  # a value that is no longer among the choices
-    foreign = seen.has(TrialState.PRUNED) & (seen.noted[:, 4] > 0.0)
+    foreign = seen.has(TrialState.PRUNED) & (seen.noted[:, 3] > 0.0)
     taken = np.vstack([rows[asked.any(axis=1) & ~amid & ~lost & ~foreign], coming[pending & known.any(axis=1)]])
     kept = np.flatnonzero(evaluated.kept).tolist()
-    limits = [seen.constraints[k] if function is None else _violations(trials[k], function) for k in kept]
     observed = Trials(
         rows[evaluated.kept], evaluated.gains[0], evaluated.noise,
         np.where(asked, rows, coming)[pending], tuple(evaluated.gains[1:]),
-        _constraints(limits), evaluated.level, evaluated.extra, seen.noted[kept, 3],
+        _constraints([seen.constraints[k] for k in kept]), evaluated.extra, seen.noted[kept, 2],
     )  # fmt: skip
     running = frozenset(seen.numbers[is_running].tolist())
     return History(encoding, distributions, observed, taken, seen.numbers[kept], evaluated.complete, running)
@@ -217,7 +210,7 @@ class _Seen:
 
     numbers   (n,) of the trials, and their states
     values    (n, 2, d) as by `_values`
-    noted     (n, 5) VARIANCE, PAIRED, PARTIAL and SECONDS, NaN where they are not known, and whether EARLIER is set
+    noted     (n, 4) VARIANCE, PARTIAL and SECONDS, NaN where they are not known, and whether EARLIER is set
     reported  (n, k) as by `_reported`
     """
 
@@ -248,15 +241,15 @@ def _seen(study: Study, trials: Sequence[FrozenTrial], distributions: Mapping[st
     for trial in trials:
         line = known.get(trial.number)
         if line is None or line.trial is not trial:
-            read = [_number(trial.user_attrs.get(name)) for name in (VARIANCE, PAIRED, PARTIAL, SECONDS)]
+            read = [_number(trial.user_attrs.get(name)) for name in (VARIANCE, PARTIAL, SECONDS)]
             begin = [trial.number, trial.state, *read, float(EARLIER in trial.user_attrs), *_reported(trial, k)]
             numbers = np.concatenate([begin, _values(trial.params, distributions).ravel()])
             line = _Line(trial, numbers, trial.constraints)
             if trial.state.is_finished():
                 known[trial.number] = line
         lines.append(line)
-    every = np.concatenate([np.empty(0), *(line.numbers for line in lines)]).reshape(len(lines), 7 + k + 2 * d)
-    number, state, noted, reported, values = np.split(every, [1, 2, 7, 7 + k], axis=1)
+    every = np.concatenate([np.empty(0), *(line.numbers for line in lines)]).reshape(len(lines), 6 + k + 2 * d)
+    number, state, noted, reported, values = np.split(every, [1, 2, 6, 6 + k], axis=1)
     who, states = number[:, 0].astype(np.int64), state[:, 0].astype(np.int64)
     limits = [line.constraints for line in lines]
     return _Seen(who, states, values.reshape(len(lines), 2, d), noted, reported, limits)
@@ -295,19 +288,18 @@ def _number(value: object) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Evaluated:
-    """Which trials have gains, (n,), and their gains by objective; complete, noise, level and extra as in Trials."""
+    """Which trials have gains, (n,), and their gains by objective; complete, noise and extra as in Trials."""
 
     kept: NDArray[np.bool_]
     complete: NDArray[np.bool_]
     gains: list[Floats]
     noise: Floats
-    level: float = 0.0
     extra: Floats | float = 0.0
 
 
 def _evaluated(study: Study, seen: _Seen, rows: Floats) -> _Evaluated:
     signs = [1.0 if direction == StudyDirection.MAXIMIZE else -1.0 for direction in study.directions]
-    values, (variance, paired, partial) = seen.reported.T, seen.noted[:, :3].T
+    values, (variance, partial) = seen.reported.T, seen.noted[:, :2].T
     complete = seen.has(TrialState.COMPLETE) & ~np.isnan(values).any(axis=0)
     failed = seen.has(TrialState.FAIL) & ~np.isnan(rows).all(axis=1)
     pruned = seen.has(TrialState.PRUNED) & np.isfinite(values).all(axis=0)
@@ -324,18 +316,9 @@ def _evaluated(study: Study, seen: _Seen, rows: Floats) -> _Evaluated:
         stopped = np.where(estimated, signed, np.minimum(signed, middle))
         signed = np.where(complete, np.clip(signed, low, high), np.where(pruned, stopped, low))
         gains.append(signed[kept])
-    level = unit_of(paired[complete]) if np.isfinite(paired[complete]).all() else 0.0
-    given = paired if level > 0.0 else variance
-    noise = np.where(complete | estimated, 1.0, UNKNOWN_NOISE) * relative_variance(given, level)
+    noise = np.where(complete | estimated, 1.0, UNKNOWN_NOISE) * relative_variance(variance)
     extra = np.where(estimated, partial, 0.0)
-    return _Evaluated(kept, complete[kept], gains, noise[kept], level, extra[kept])
-
-
-def _violations(trial: FrozenTrial, function: Constraints) -> Mapping[str, float]:
-    """Return the constraints of a trial by the user's constraints_func, or those set on it where that sees none."""
-    if trial.state not in (TrialState.COMPLETE, TrialState.PRUNED):
-        return trial.constraints
-    return {f"{k}": float(value) for k, value in enumerate(function(trial))}
+    return _Evaluated(kept, complete[kept], gains, noise[kept], extra[kept])
 
 
 def _constraints(by_trial: Sequence[Mapping[str, float]]) -> tuple[Floats, ...]:
@@ -354,10 +337,8 @@ def _encoding(
 ) -> Encoding:
     """Return the encoding with activity as declared, or as learnt from trials' rows."""
     if conditions is None:
-        learnt = learn_activity(axes, rows, asked)
-        return Encoding(axes, learnt, learnt.conditional)
-    rules = _declared_rules(axes, distributions, conditions)
-    return Encoding(axes, Rules(rules), frozenset(rule.axis for rule in rules))
+        return Encoding(axes, learn_activity(axes, rows, asked))
+    return Encoding(axes, Rules(_declared_rules(axes, distributions, conditions)))
 
 
 def _declared_rules(

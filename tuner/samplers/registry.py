@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,14 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a sampler is made for: the arguments of `make_sampler`."""
+    """What a sampler is made for: the arguments of `make_sampler`.
+
+    space declares the conditions of parameters for thompson and skopt. acquisition is that of thompson. With costs,
+    thompson prefers cheap trials among equally good ones, unless its acquisition is "thompson"; others ignore it.
+    """
 
     seed: int
     number: int
-    space: UnionSpace | None
-    startup: int
-    costs: bool
-    acquisition: str
+    space: UnionSpace | None = None
+    startup: int = POLICY.search.startup
+    costs: bool = False
+    acquisition: str = "mixed"
 
     @property
     def seed_of_trial(self) -> int:
@@ -70,21 +74,10 @@ SAMPLERS: Table[Callable[[Wanted], BaseSampler]] = Table(
 """thompson: of RankTune; random, tpe, gp: Optuna's; skopt: scikit-optimize's Gaussian process."""
 
 
-def make_sampler(
-    name: str,
-    *,
-    seed: int,
-    number: int,
-    space: UnionSpace | None = None,
-    startup: int = POLICY.search.startup,
-    costs: bool = False,
-    acquisition: str = "mixed",
-) -> BaseSampler:
-    """Return the sampler for trial number; its random numbers derive from (seed, number) only.
+def make_sampler(name: str, **wanted: Any) -> BaseSampler:
+    """Return the sampler for what is `Wanted`; its random numbers derive from (seed, number) only.
 
-    space declares the conditions of parameters for thompson and skopt. acquisition is that of thompson. With costs,
-    thompson prefers cheap trials among equally good ones, unless its acquisition is "thompson"; others ignore it.
     Raises ParameterError for an unknown name, for gp without PyTorch and for skopt without
     scikit-optimize.
     """
-    return SAMPLERS.find(name)(Wanted(seed, number, space, startup, costs, acquisition))
+    return SAMPLERS.find(name)(Wanted(**wanted))

@@ -31,7 +31,6 @@ from ranktune.tuner.gp.proposal import (
 )
 from ranktune.tuner.gp.search import quasi_random
 from ranktune.tuner.samplers.history import (
-    Constraints,
     Declared,
     History,
     ParamValue,
@@ -61,7 +60,6 @@ class EncodedSampler(BaseSampler):
         startup: int = 10,
         conditions: Declared | None = None,
         number: int | None = None,
-        constraints_func: Constraints | None = None,
     ) -> None:
         if startup < 0:
             raise ParameterError(f"startup={startup}: it must be a whole number of at least 0.")
@@ -71,7 +69,6 @@ class EncodedSampler(BaseSampler):
         self._startup = startup
         self._conditions = conditions
         self._number = number
-        self._constraints = constraints_func
         self._suggested: dict[str, dict[int, dict[str, ParamValue]]] = {}
         self._lock = threading.Lock()
 
@@ -87,9 +84,6 @@ class EncodedSampler(BaseSampler):
     @abstractmethod
     def _proposed(self, history: History, generator: np.random.Generator) -> Floats:
         """Return the full row, (d,), to try, given at least one complete trial; NaN where it asks for nothing."""
-
-    def reseed_rng(self) -> None:
-        """Do nothing: random numbers derive from the trial's number, which no two trials share."""
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Return all parameters that are declared, or that any trial had: the union, not the intersection."""
@@ -121,7 +115,7 @@ class EncodedSampler(BaseSampler):
             return {}
         with self._lock:
             suggested = self._suggested.get(study.study_name, {})
-            history = read(study, trial, search_space, self._conditions, suggested, self._constraints)
+            history = read(study, trial, search_space, self._conditions, suggested)
             full = self._row(history, self._number_of(trial))
             is_active = history.encoding.activity(np.nan_to_num(full, nan=-1.0)[None])[0]
             active = history.params(np.where(is_active, full, np.nan))
@@ -169,8 +163,9 @@ class ThompsonSampler(EncodedSampler):
     acquisition "thompson" that function is one draw from the process: Thompson sampling, also with costs, which are
     then not used, and with parallel trials. With "ei" it is the expected improvement. With "mixed", the default, it is
     at random the expected improvement or the mean of 16 draws, and a share of the suggestions, which follows where
-    improvements were found, is restricted to a trust region around the best trial. With several objectives or
-    constraints it is the mean improvement over 64 draws.
+    improvements were found, is restricted to a trust region around the best trial. Where categories decide which
+    parameters are active, one more draw chooses these for the mean. With several objectives or constraints it is the
+    mean improvement over 64 draws.
 
     It handles numbers on linear and logarithmic scales, integers, categories, conditional parameters, constraints and
     several objectives. Pruned, failed and running trials are used (see ranktune.tuner.samplers.history). No
@@ -189,14 +184,8 @@ class ThompsonSampler(EncodedSampler):
         What a suggestion maximises, see above. With several objectives "thompson" weighs a draw of each in one random
         direction, "mixed" averages over 64 directions, and there is no "ei"; with constraints, draws of the constraints
         must hold, and there is no "ei" either.
-    draws : int or None, default=None
-        Number of sample paths of "mixed"; fewer explore more. None takes 16 for one objective without constraints, and
-        else 64.
     number : int or None, default=None
         Number of the trial to suggest for, where the study does not count it itself.
-    constraints_func : callable or None, default=None
-        Function from a finished trial to numbers that must not exceed 0, as in Optuna. None uses the values of
-        `trial.set_constraint`.
     costs : bool, default=False
         Divide the improvement by a power of the expected cost of a trial, estimated from the user attribute "seconds".
         "thompson" does not use it.
@@ -206,7 +195,10 @@ class ThompsonSampler(EncodedSampler):
     expected_gain : float or None
         Expected improvement of the last suggestion over the best trial so far, noise-free and in units of the
         objective; of "thompson", and of "mixed" where it draws, at the hyperparameters of the draws. None after
-        quasi-random suggestions, with several objectives, and in the trust region.
+        quasi-random suggestions, with several objectives or constraints, and where only a part of the space was
+        searched.
+    origin : dict
+        What the last suggestion maximises, and what it is expected to gain, wherever it was searched.
 
     Raises
     ------
@@ -239,31 +231,27 @@ class ThompsonSampler(EncodedSampler):
         startup: int = 10,
         conditions: Declared | None = None,
         acquisition: str = MIXED,
-        draws: int | None = None,
         number: int | None = None,
-        constraints_func: Constraints | None = None,
         costs: bool = False,
     ) -> None:
-        super().__init__(
-            seed=seed, startup=startup, conditions=conditions, number=number, constraints_func=constraints_func
-        )
+        super().__init__(seed=seed, startup=startup, conditions=conditions, number=number)
         if acquisition not in ACQUISITIONS:
             raise ParameterError(f"unknown acquisition '{acquisition}'. {nearest(acquisition, ACQUISITIONS)}")
-        if draws is not None and draws < 1:
-            raise ParameterError(f"draws={draws}: it must be a whole number of at least 1.")
         self._acquisition = acquisition
-        self._draws = draws
         self._power = COST_EXPONENT if costs else 0.0
         self._proposal: Proposal | None = None
 
-    def __getstate__(self) -> dict[str, object]:
-        """Return the state without the last suggestion."""
-        return super().__getstate__() | {"_proposal": None}
+    @property
+    def origin(self) -> dict[str, object]:
+        """What the last suggestion maximises, and what it alone is expected to gain."""
+        last = self._proposal
+        return {"origin": "quasi-random"} if last is None else {"origin": last.origin, "expected_gain": last.gain}
 
     @property
     def expected_gain(self) -> float | None:
-        """The expected improvement of the last suggestion."""
-        return None if self._proposal is None else self._proposal.gain
+        """The expected improvement of the last suggestion, which bounds what can be gained."""
+        last = self._proposal
+        return last.gain if last and last.widely else None
 
     def _row(self, history: History, number: int) -> Floats:
         self._proposal = None
@@ -276,7 +264,7 @@ class ThompsonSampler(EncodedSampler):
                 "several."
             )
         proposal = propose(
-            history.encoding, history.trials, history.taken, generator, self._acquisition, self._draws,
+            history.encoding, history.trials, history.taken, generator, self._acquisition,
             power=self._power,
         )  # fmt: skip
         self._proposal = proposal
@@ -300,7 +288,7 @@ class ThompsonSampler(EncodedSampler):
         """
         if len(study.directions) > 1:
             raise ParameterError(f"the study has {len(study.directions)} objectives: see its best_trials.")
-        history = read(study, None, self._space(study, None), self._conditions, function=self._constraints)
+        history = read(study, None, self._space(study, None), self._conditions)
         if not history.completed:
             raise ParameterError("no trial of the study is complete, so none is best.")
         trials = history.trials

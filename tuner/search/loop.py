@@ -35,7 +35,7 @@ from ranktune.tuner.search.progress import Progress, TrialReport
 from ranktune.tuner.search.requests import Budget, FinishedTrials, Requests, Reserve
 from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.search.searches import SearchOptions
-from ranktune.tuner.storage.attributes import ERROR, STOPPED
+from ranktune.tuner.storage.attributes import ERROR, LEAD, STOPPED
 from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
@@ -74,7 +74,8 @@ class Reports:
 
     def asked(self, trial: Running) -> None:
         """Log that a trial was requested."""
-        self._events.write(Event.ASKED, trial=trial.number, split=self._split, params=trial.params)
+        origin = self._budget.scheduler.origins[trial.number]
+        self._events.write(Event.ASKED, at=None, trial=trial.number, split=self._split, **origin, params=trial.params)
 
     def given_up(self, trial: Running, outcome: Outcome) -> None:
         """Log that a trial ended at the deadline, and is not recorded."""
@@ -91,7 +92,7 @@ class Reports:
         for at, what, value in outcome.steps:
             self._events.write(Event.STEP, at=at, trial=number, split=self._split, step=what, value=value)
         event = _EVENTS[written.state]
-        fields: dict[str, object] = {"value": written.value} if event != Event.FAILED else {}
+        fields: dict[str, object] = {"value": written.value, LEAD: written.user_attrs.get(LEAD)}
         if event != Event.FINISHED:
             fields["reason"] = written.user_attrs.get(ERROR) or f"significantly worse after {outcome.stopped}"
         self._events.write(event, at=None, trial=number, split=self._split, **fields, worker=outcome.worker)
@@ -330,7 +331,8 @@ class TrialLoop:
         if outcome.stopped and task.incumbent is None:
             outcome = failed_outcome(outcome, "it was stopped although it had no incumbent")
         params, distributions = self._requests.chosen(trial, outcome)
-        written = record.append(trial.number, params, distributions, outcome, finished.estimate(outcome, task))
+        known, origin = (finished.estimate(outcome, task), self.scheduler.known.best), self.scheduler.origins
+        written = record.append(trial.number, params, distributions, outcome, *known, origin.pop(trial.number))
         self._reports.recorded(trial.number, outcome, written)
         per_query = None if outcome.stopped else outcome.per_query.get(record.metric)
         finished.add(self.scheduler.search_of(written.params), written, per_query)

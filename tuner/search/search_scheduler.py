@@ -26,7 +26,19 @@ from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
 from ranktune.tuner.search.searches import FirstTrials, Search, SearchOptions
 from ranktune.tuner.statistics.intervals import z_score
-from ranktune.tuner.storage.attributes import BULK, BYTES, PARTIAL, PATH, SECONDS, VARIANCE
+from ranktune.tuner.storage.attributes import (
+    AGAIN,
+    BULK,
+    BYTES,
+    CONTINUED,
+    FIRST,
+    GIVEN,
+    ORIGIN,
+    PARTIAL,
+    PATH,
+    SECONDS,
+    VARIANCE,
+)
 from ranktune.tuner.storage.record import seconds_of
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.settings import MIXED
@@ -59,6 +71,11 @@ class SearchScheduler:
         What decides.
     sampler : callable
         Makes the sampler of a trial.
+
+    Attributes
+    ----------
+    origins : dict of int to dict
+        The attributes of each trial that say why it was tried.
     """
 
     def __init__(
@@ -86,6 +103,7 @@ class SearchScheduler:
         self._first.known = replace(self._first.known, accounts=self._searches, share=share)
         self._bests: dict[str, Floats] = {}
         self._asked: dict[int, tuple[Trial, float, bool]] = {}
+        self.origins: dict[int, dict[str, object]] = {}
         self._awaited = None if options.earlier is None else options.earlier.awaited()
 
     def remember(self, trials: Iterable[tuple[FrozenTrial, Floats | None]]) -> None:
@@ -103,7 +121,7 @@ class SearchScheduler:
 
     def resume(self, number: int, params: Mapping[str, Value]) -> dict[str, Value]:
         """Begin a trial that an earlier run did not finish, with the parameters that it had, and return them."""
-        search = self._searches[self.search_of(params)]
+        search, self.origins[number] = self._searches[self.search_of(params)], {ORIGIN: AGAIN}
         return self._ask(number, search, RandomSampler(seed=0), self._clock(), params)  # all parameters are given
 
     @property
@@ -127,9 +145,21 @@ class SearchScheduler:
             acquisition=self._study.acquisition or MIXED,
         )
         params = self._ask(number, search, sampler, begun, given)
+        self.origins[number] = self._origin(action, sampler)
         if self._study.until is not None:
             search.suggested(getattr(sampler, "expected_gain", None), self._study.until, self._policy)
         return params
+
+    def _origin(self, action: Fit | Grow | Suggest, sampler: BaseSampler) -> dict[str, object]:
+        match action:
+            case Suggest():
+                return getattr(sampler, "origin", {ORIGIN: self._study.sampler})
+            case Grow():
+                return {ORIGIN: CONTINUED}
+        space, params = self._first.space, action.params
+        solver = str(params[SOLVER])
+        is_given = params in [space.configuration(solver, values) for values in space.first.get(solver, ())]
+        return {ORIGIN: AGAIN if self.measured(params) else GIVEN if is_given else FIRST}
 
     def tell(self, number: int, written: FrozenTrial, seconds: float, per_query: Floats | None) -> None:
         """Add a finished trial as it is in the record, the seconds that it ran, and its values by query."""
@@ -139,10 +169,6 @@ class SearchScheduler:
         search.tell(trial, written, observations(written, timed=self._timed, policy=self._policy))
         search.spend(str(written.params[SOLVER]), suggesting + seconds, self._policy)
         self._heed(written, per_query)
-
-    def end(self, name: str) -> None:
-        """Request no more trials of a search, which has nothing left to try."""
-        self._searches[name].poor = self._policy.search.poor
 
     def search_of(self, params: Mapping[str, Value]) -> str:
         """Return the name of the search that a configuration belongs to."""

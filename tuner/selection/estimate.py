@@ -38,7 +38,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.metrics.means import linearised, mean_or_zero
 from ranktune.tuner.selection.finals import Candidate, Entry
-from ranktune.tuner.statistics.intervals import Interval
+from ranktune.tuner.statistics.measured import Interval
 
 HOPELESS_Z = 10.0
 """Standard errors below the chosen candidate beyond which a candidate is left out."""

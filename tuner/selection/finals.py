@@ -34,7 +34,7 @@ from ranktune.tuner.policy.blends import (
     scale,
     without_luck,
 )
-from ranktune.tuner.selection.results import BASELINE, BLEND, LINEAR_BLEND, TREE_BLEND
+from ranktune.tuner.selection.rows import BASELINE, BLEND, LINEAR_BLEND, TREE_BLEND
 from ranktune.tuner.splits.forward import blocks
 from ranktune.tuner.splits.gaps import gap_of
 from ranktune.tuner.splits.plans import Fold, query_folds

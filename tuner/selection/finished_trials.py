@@ -23,7 +23,7 @@ from ranktune.tuner.policy.trials import ahead, close
 from ranktune.tuner.samplers.first import alike, first_configurations, grows, is_alike
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.selection.finals import Candidate
-from ranktune.tuner.selection.results import Failure
+from ranktune.tuner.selection.rows import Failure
 from ranktune.tuner.statistics.pareto import within_limits
 from ranktune.tuner.storage.attributes import ERROR, PATH, UNFINISHED
 from ranktune.tuner.storage.record import number_of, repeated, seconds_of

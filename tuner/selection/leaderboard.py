@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, JsonView
+from ranktune.solvers.data.columns.meanings import TODAY_WORDS, named_like
+from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.query_columns.monotone import name_of
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.metrics.presets import is_of_clicks
@@ -23,11 +25,23 @@ from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.models import has_model
 from ranktune.tuner.evaluation.plans import Delivered, Final
 from ranktune.tuner.selection.finals import Candidate, Entry, Scored, task_of
-from ranktune.tuner.selection.preferences import CLICKS, Preference, TuningGain
-from ranktune.tuner.selection.results import ALIKE, BASELINE, BETTER, CHOSEN, FIRST, WORSE, Gain, Row
+from ranktune.tuner.selection.rows import (
+    ALIKE,
+    BASELINE,
+    BETTER,
+    CHOSEN,
+    CLICKS,
+    FIRST,
+    WORSE,
+    Gain,
+    Preference,
+    Row,
+    TuningGain,
+)
 from ranktune.tuner.splits.seals import read_sealed
-from ranktune.tuner.statistics.comparisons import ALPHA, Comparison, compare_splits, holm
-from ranktune.tuner.statistics.intervals import Interval, stratified_interval
+from ranktune.tuner.statistics.comparisons import ALPHA, compare_splits, holm
+from ranktune.tuner.statistics.intervals import stratified_interval
+from ranktune.tuner.statistics.measured import Comparison, Interval
 from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
@@ -120,6 +134,7 @@ def _row(
             return None
         return stratified_interval(known, generator, weights=[weights for _, weights in parts])
 
+    tested = against is not None and all(entry.test for entry in (*scored, *chosen))
     return replace(
         _uncompared(name, scored, serve),
         vali=interval([(candidate.vali, candidate.vali_weights) for candidate in candidates]),
@@ -128,7 +143,17 @@ def _row(
         difference=None if against is None else Interval(against.difference, against.low, against.high),
         p_value=None if against is None else against.p_randomisation,
         against=against,
+        validated=_validated(scored, chosen, generator.spawn(1)[0]) if tested else None,
     )
+
+
+def _validated(scored: Sequence[Scored], chosen: Sequence[Scored], generator: np.random.Generator) -> Interval | None:
+    """Return the difference on the queries that chose; the generator is its own, and changes no other number."""
+    pairs = [_validated_pair(a, b) for a, b in zip(scored, chosen, strict=True)]
+    known = [pair for pair in pairs if pair is not None]
+    if len(known) < len(pairs):
+        return None
+    return stratified_interval([a - b for a, b, _ in known], generator, weights=[each for _, _, each in known])
 
 
 def _uncompared(name: str, scored: Sequence[Scored], serve: Sequence[str] = ()) -> Row:
@@ -187,6 +212,11 @@ def _pair(a: Scored, b: Scored, metric: str) -> tuple[Floats, Floats, Floats | N
     """Return what both scored on the same queries, and their weights: on test, else on fresh folds, else in trials."""
     if a.test and b.test:
         return a.test[metric], b.test[metric], a.test_weights
+    return _validated_pair(a, b)
+
+
+def _validated_pair(a: Scored, b: Scored) -> tuple[Floats, Floats, Floats | None] | None:
+    """Return what both scored on the same queries on fresh folds, else in trials, and their weights."""
     if a.candidate.rescored is not None and b.candidate.rescored is not None:
         return a.candidate.rescored, b.candidate.rescored, a.candidate.rescored_weights
     (values, weights), (others, _) = (
@@ -208,6 +238,11 @@ def _verdict(row: Row, p: float | None) -> str:
     if not p <= ALPHA:
         return ALIKE
     return WORSE if row.difference.mean < 0.0 else BETTER
+
+
+def likely_baselines(queries: Queries) -> tuple[str, ...]:
+    """Return the feature whose name suggests that it is the score of the ranking of today, if there is one."""
+    return tuple(named_like(TODAY_WORDS, queries.feature_names or ())[:1])
 
 
 def mean_metrics(chosen: Sequence[Entry], metrics: Sequence[str]) -> dict[str, float]:

@@ -8,188 +8,24 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranktune.solvers.core.errors import Damaged, LeftOut, StudyError
+from ranktune.tuner.selection.conclusion import Conclusion, conclude
+from ranktune.tuner.selection.rows import Failure, Gain, Preference, Restriction, Row, TuningGain, alternatives
+from ranktune.tuner.selection.typed import typed
 from ranktune.tuner.splits.seals import check_sealed, write_sealed
+from ranktune.tuner.statistics.measured import Interval
 
 if TYPE_CHECKING:  # they load NumPy, which what reads a result does without
-    from ranktune.solvers.core.arrays import Json, JsonView
-    from ranktune.solvers.core.space import Value
+    from ranktune.solvers.core.arrays import Json
     from ranktune.solvers.models.base import Model
-    from ranktune.tuner.selection.preferences import Preference, TuningGain
-    from ranktune.tuner.statistics.comparisons import Comparison
-    from ranktune.tuner.statistics.intervals import Interval
 
-CHOSEN = "chosen per fold"
-BLEND, LINEAR_BLEND, TREE_BLEND, DISTILLED = "Blend", "LinearBlend", "TreeBlend", "Distilled"
-"""Rows of blends: of models of several solvers; of linear models, which is a linear model itself; of trees likewise;
-and a copy of the first in one model that a system can load."""
-BASELINE = "baseline"
-"""Row of the ranking that the chosen model is compared with."""
-FIRST, ALIKE, WORSE, BETTER = "chosen", "not told apart", "worse", "better"
-"""Verdicts on a row compared with the chosen model."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the leaderboard: the best configuration of a solver by validation, or a blend.
-
-    Attributes
-    ----------
-    solver : str
-        Name of the solver or blend; "baseline" for the ranking from outside.
-    params : mapping of str to value, or None
-        Its parameters, of a blend the shares of its members; None where the splits have different ones.
-    vali, test : Interval or None
-        Mean metric with a bootstrap interval over queries; test is None without test queries, vali for a blend, which
-        was not a trial.
-    again : Interval or None
-        The same on fresh folds over training and validation queries, by which candidates are compared; None where it
-        was not rescored.
-    difference : Interval or None
-        This row less the chosen row, with its interval, paired by query: on test, else on fresh folds, else on
-        validation; None for the chosen row, and without common queries.
-    p_value, p_holm : float or None
-        Two-sided, of that difference; p_holm is corrected for all the rows compared (Holm 1979).
-    against : Comparison or None
-        The same comparison by other tests (t, Wilcoxon), with its effect size, wins, ties and losses.
-    verdict : str
-        "chosen", or how it does against the chosen row at p_holm <= 0.05.
-    nonzeros, bytes : float
-        Features that the model uses; size of its numbers.
-    microseconds, seconds : float
-        Processor time to score one document; to train.
-    trials : int
-        Configurations evaluated, in full or until they were stopped.
-    is_served : bool
-        Whether the systems that the study serves can load it.
-    cost : float or None
-        What the features of the model cost, None where the study gives no costs.
-    needs_queries : bool
-        Whether it compares the documents of a query, so that all of them are needed to score one.
-    beside : Interval or None
-        With a click log the mean on test of the first metric of clicks where judgments choose, or of judgments where
-        clicks choose; else None.
-    feature : str
-        The feature of BestFeature, or its number from 1; empty for others, and where the splits have different ones.
-    """
-
-    solver: str
-    params: Mapping[str, Value] | None
-    vali: Interval | None
-    again: Interval | None
-    test: Interval | None
-    difference: Interval | None
-    p_value: float | None
-    p_holm: float | None
-    against: Comparison | None
-    verdict: str
-    nonzeros: float
-    bytes: float
-    microseconds: float
-    seconds: float
-    trials: int
-    is_served: bool = True
-    cost: float | None = None
-    needs_queries: bool = False
-    beside: Interval | None = None
-    feature: str = ""
-
-    @property
-    def is_baseline(self) -> bool:
-        """Whether it is the ranking from outside that the chosen model is compared with."""
-        return self.solver == BASELINE
-
-    @property
-    def kind(self) -> str:
-        """What it is: "baseline", "ensemble" or "solver"."""
-        return "baseline" if self.is_baseline else "ensemble" if self.is_blend else "solver"
-
-    @property
-    def is_blend(self) -> bool:
-        """Whether it is a blend of several models."""
-        return self.solver in (BLEND, LINEAR_BLEND, TREE_BLEND, DISTILLED)
-
-
-@dataclass(frozen=True)
-class Gain:
-    """The chosen model against the baseline, on the same queries.
-
-    Attributes
-    ----------
-    baseline : str
-        What it is: a path, a column, an object in memory.
-    part : str
-        "test", or "validation" where there are no test queries: the mean of the chosen model is then corrected for the
-        selection bias.
-    comparison : Comparison
-        The chosen model less the baseline, paired by query.
-    """
-
-    baseline: str
-    part: str
-    comparison: Comparison
-
-    def __str__(self) -> str:
-        """Return the gain in a sentence."""
-        return gain_sentence(self.as_dict())
-
-    def as_dict(self) -> Json:
-        """Return the comparison with its baseline and part as JSON values."""
-        return {"baseline": self.baseline, "part": self.part, **self.comparison.as_dict()}
-
-
-def gain_sentence(gain: JsonView) -> str:
-    """Return a gain over the baseline, as Gain.as_dict has it, in a sentence that begins with a number."""
-    if gain["difference"] is None:
-        return f"Not comparable with the baseline: the metric is defined on no {gain['part']} query."
-    difference, (low, high) = gain["difference"], gain["interval"]
-    side = "better" if difference >= 0.0 else "worse"
-    if difference < 0.0:
-        low, high = -high, -low
-    place = f"on {gain['queries']} test queries"
-    if gain["part"] != "test":
-        place = f"by validation on {gain['queries']} queries, corrected for selection"
-    clear = "" if low > 0.0 else ": not significant"
-    p = gain["p_randomisation"]
-    return f"{abs(difference):.4f} {side} than the baseline [{low:.4f}, {high:.4f}], p = {p:.4f}, {place}{clear}."
-
-
-@dataclass(frozen=True)
-class Restriction:
-    """What it costs that the systems of `serve` must be able to load the model.
-
-    systems     their names
-    best        the row that would have been chosen without them; over several splits that of most of them
-    cost        the metric by validation of the chosen model less that of best, paired by query, with its interval;
-                None where best itself can be loaded
-    untried     solvers whose models cannot be loaded, which had no trials
-    distilled   whether the chosen model is a copy of best in one model that can be loaded; over splits, on all of them
-    loss        the metric of best less that of the copy, on development queries whose documents the copy was not made
-                from; None if none was made
-    """
-
-    systems: tuple[str, ...]
-    best: str
-    cost: Interval | None
-    untried: tuple[str, ...]
-    distilled: bool
-    loss: Interval | None
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A failed trial and its error; number is None where the refit of a chosen configuration failed."""
-
-    split: str
-    number: int | None
-    solver: str
-    error: str
-
+VERSION = 1
+"""Of the JSON of a result; a result of an older release has none."""
 
 _FIRST = ("study", "data", "metric", "best")
 """What comes first in the JSON of a result."""
@@ -245,8 +81,8 @@ class SplitResult:
     def alternatives(self) -> dict[str, str]:
         """Rows by what they are good for.
 
-        "smallest" and "fastest" are those of least size and time that are not distinguished from the best; "knee" is
-        the row after which more features gain little.
+        "smallest" is the smallest that is shown to be as good as the chosen row; "knee" is the row after which more
+        features gain little.
         """
         return alternatives(self.leaderboard)
 
@@ -270,10 +106,14 @@ class Result(SplitResult):
         Wall time of the run that finished the study.
     folder : str
         Folder of the study.
+    queries, test_queries : int
+        Queries that models were chosen by, and queries that test them, over all splits.
+    baselines : tuple of str
+        A feature that may be the score of the ranking of today, by its name; empty where a baseline was given.
     ended_early : str
         Why the search ended before its time, which solvers were not tried, and what else there was no time for.
     folds : tuple of SplitResult
-        The results of the single splits.
+        The results of the single splits where there are several.
     restriction : Restriction or None
         What the systems that must load the model cost; None if none was named.
     tuning : TuningGain or None
@@ -293,8 +133,9 @@ class Result(SplitResult):
 
     Examples
     --------
-    >>> from ranktune.tuner.selection.results import Result, Row
-    >>> from ranktune.tuner.statistics.intervals import Interval
+    >>> from ranktune.tuner.selection.results import Result
+    >>> from ranktune.tuner.selection.rows import Row
+    >>> from ranktune.tuner.statistics.measured import Interval
     >>> score = Interval(0.61, 0.55, 0.67)
     >>> row = Row("RankSVM", {"C": 1.0}, score, None, None, None, None, None, None, "chosen", 46, 368, 0.1, 2.0, 20)
     >>> result = Result(
@@ -310,6 +151,9 @@ class Result(SplitResult):
     metric: str
     seconds: float
     folder: str
+    queries: int = 0
+    test_queries: int = 0
+    baselines: tuple[str, ...] = ()
     ended_early: str = ""
     folds: tuple[SplitResult, ...] = ()
     restriction: Restriction | None = None
@@ -328,33 +172,38 @@ class Result(SplitResult):
 
         return load_model(self.model)
 
+    @property
+    def conclusion(self) -> Conclusion:
+        """What to use, what to expect of it, what it gains, and what to do next, in sentences."""
+        return conclude(self)
+
     def as_dict(self) -> Json:
         """Return everything as JSON values; intervals stand beside their means."""
-        values = super().as_dict() | {"gain": None if self.gain is None else self.gain.as_dict()}
-        several = {"folds": [fold.as_dict() for fold in self.folds]} if len(self.folds) > 1 else {}
+        values = super().as_dict() | {"gain": None if self.gain is None else self.gain.as_dict(), "version": VERSION}
+        values["conclusion"] = _plain(self.conclusion)
+        folds = {"folds": [fold.as_dict() for fold in self.folds]} if self.folds else {}
         names = [name for name in dict.fromkeys((*_FIRST, *values)) if name not in ("name", "folds")]
-        return {name: values[name] for name in names} | several
+        return {name: values[name] for name in names} | folds
 
     def save(self, path: Path) -> None:
         """Write the JSON atomically."""
         write_sealed(path, json.dumps(self.as_dict(), indent=1))
 
 
-def load_result(path: Path) -> Json:
-    """Return the JSON of a finished study. Raises StudyError where it cannot be read."""
-    later = {f.name: f.default for f in fields(Result) if f.default is not MISSING} | {"monotone": {}, "stages": {}}
+def load_result(path: Path) -> Result:
+    """Return the result of a study. Raises StudyError where it cannot be read."""
     try:
         check_sealed(path)
-        result: Json = json.loads(path.read_text(encoding="utf-8"))
-        required = {"best", *(f.name for f in fields(Result))} - set(later)
-        if not isinstance(result, dict) or not required <= set(result):
+        values = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(values, dict) or "best" not in values:
             raise ValueError("it is no result of a study")
-        result = {name: value for name, value in later.items() if name not in ("name", "folds")} | result
+        if values.get("version", 0) > VERSION:
+            raise ValueError("it is of a newer RankTune")
+        return typed(Result, values)
     except Damaged as damage:
         raise StudyError(f"{damage} `ranktune resume` makes it again from the record.") from None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise StudyError(f"cannot read {path}: {error}. `ranktune resume` makes it again from the record.") from None
-    return result
 
 
 def _plain(value: Any) -> Any:
@@ -377,23 +226,3 @@ def _plain(value: Any) -> Any:
         else:
             plain[f.name] = _plain(inner)
     return plain
-
-
-def alternatives(rows: Sequence[Row]) -> dict[str, str]:
-    """Return the smallest and the fastest row not significantly different from the chosen, and the knee, by name."""
-    from ranktune.tuner.statistics.pareto import Option, knee  # it loads NumPy
-
-    rows = [row for row in rows if row.solver != CHOSEN and row.is_served and not row.is_baseline]
-    alike = [row for row in rows if row.verdict in (FIRST, ALIKE)]
-    options = [Option(row.solver, _quality(row), nonzeros=row.nonzeros) for row in rows]
-    at_knee = knee(options, "nonzeros")
-    named = {"knee": at_knee.label} if at_knee else {}
-    if alike:
-        named["smallest"] = min(alike, key=lambda row: (row.bytes, -_quality(row))).solver
-        named["fastest"] = min(alike, key=lambda row: (row.microseconds, -_quality(row))).solver
-    return named
-
-
-def _quality(row: Row) -> float:
-    known = row.again or row.vali
-    return known.mean if known else float("nan")

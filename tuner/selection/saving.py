@@ -20,7 +20,7 @@ from ranktune.tuner.selection.evidence import (
     write_evidence,
 )
 from ranktune.tuner.selection.finals import Entry, Scored
-from ranktune.tuner.selection.results import BASELINE
+from ranktune.tuner.selection.rows import BASELINE
 from ranktune.tuner.splits.seals import remove_sealed, sealing
 from ranktune.tuner.statistics.periods import Period, by_period
 from ranktune.tuner.study.home import writing

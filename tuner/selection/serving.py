@@ -24,7 +24,7 @@ from ranktune.solvers.registry import standard
 from ranktune.tuner.deployment.copying import copy_loss, copy_of, is_significant
 from ranktune.tuner.evaluation.plans import Delivered
 from ranktune.tuner.selection.finals import Candidate, Entry, entry_of
-from ranktune.tuner.selection.results import DISTILLED, Restriction
+from ranktune.tuner.selection.rows import DISTILLED, Restriction
 from ranktune.tuner.statistics.intervals import stratified_interval
 from ranktune.tuner.study.abilities import can_load, is_served
 from ranktune.tuner.study.deadline import Deadline

@@ -12,16 +12,17 @@ split is an array (models, n_s), and all pairs are tested with the same signs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 import scipy
 
-from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.metrics.means import linearised, mean_of
 from ranktune.tuner.statistics.intervals import randomisation_test, stratified_interval, weighted
+from ranktune.tuner.statistics.measured import Comparison
 
 ALPHA = 0.05
 """Largest Holm-corrected p-value of a significant difference."""
@@ -30,67 +31,6 @@ MAX_SIGNS = 4_000_000
 MAX_PATTERNS, MIN_PATTERNS = 10_000, 2_000
 MAX_EXACT = 50
 """Differing queries up to which the distribution of Wilcoxon's statistic is exact, not normal."""
-
-
-@dataclass(frozen=True, repr=False)
-class Comparison:
-    """Model a against model b on the same queries.
-
-    Without a query that both count difference, interval, means and effect are NaN. Without a difference every p is 1.
-
-    Attributes
-    ----------
-    difference : float
-        Mean of a - b, in units of the metric.
-    low, high, level : float
-        Its bootstrap interval over queries, and the level of that.
-    p_randomisation : float
-        Two-sided, by random signs of the differences.
-    p_t, p_wilcoxon : float
-        Two-sided: Student's paired t, Wilcoxon's signed ranks.
-    effect : float
-        Difference in standard deviations of the queries' differences, which are not weighted; NaN where those do not
-        vary.
-    wins, ties, losses : int
-        Queries that a ranks better, equally well, worse.
-    mean_a, mean_b : float
-        Means over the queries that both score.
-    queries : int
-        The number of these.
-    metric : str or None
-        The metric, None where another place says it.
-    """
-
-    difference: float
-    low: float
-    high: float
-    p_randomisation: float
-    p_t: float
-    p_wilcoxon: float
-    effect: float
-    wins: int
-    ties: int
-    losses: int
-    level: float
-    mean_a: float
-    mean_b: float
-    queries: int
-    metric: str | None = None
-
-    def __repr__(self) -> str:
-        """Return the means, the difference with its interval, p and the counts in one line."""
-        return (
-            f"Comparison({self.metric or 'metric'}: {self.mean_a:.4f} against {self.mean_b:.4f}, "
-            f"{self.difference:+.4f} "
-            f"[{self.low:+.4f}, {self.high:+.4f}], p = {self.p_randomisation:.4f}, {self.wins} wins, {self.ties} ties, "
-            f"{self.losses} losses on {self.queries} queries)"
-        )
-
-    def as_dict(self) -> Json:
-        """Return everything as JSON values, NaN as None; the interval is a list of its limits."""
-        plain = {name: None if value != value else value for name, value in asdict(self).items() if value is not None}
-        plain["interval"] = [plain.pop("low"), plain.pop("high")]
-        return plain
 
 
 def compare(

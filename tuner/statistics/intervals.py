@@ -7,24 +7,15 @@ weights       (n,) how often each query counts, positive; None if each counts on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.metrics.means import linearised, mean_of, mean_or_zero, relative
+from ranktune.tuner.statistics.measured import Interval
 
 BLOCK = 500_000  # resampled values held at once: what fits a processor's cache
 SIGNS = 1.0 - 2.0 * ((np.arange(256)[:, None] >> np.arange(8)) & 1)  # (256, 8) the signs that a byte's bits stand for
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A mean over queries with the limits between which it lies at the stated level."""
-
-    mean: float
-    low: float
-    high: float
 
 
 def bootstrap_interval(

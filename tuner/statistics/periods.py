@@ -9,7 +9,8 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.columns.encoding import time_text
-from ranktune.tuner.statistics.intervals import Interval, bootstrap_interval
+from ranktune.tuner.statistics.intervals import bootstrap_interval
+from ranktune.tuner.statistics.measured import Interval
 
 MOST, LEAST, RESAMPLES = 16, 10, 1000
 """Periods at most, queries of each at least where there are that many, and draws for the interval of a mean."""

@@ -18,7 +18,7 @@ class Artifacts:
     """Bytes by name. Methods raise StudyError if the store cannot be reached, read or written."""
 
     def __init__(self, where: str | Path) -> None:
-        """Open a folder, or s3://BUCKET/PREFIX (credentials, region and endpoint as boto3 finds them)."""
+        """Open a folder, or s3://BUCKET/PREFIX (credentials, region and endpoint as Arrow finds them)."""
         self.where = str(where)
         if self.where.startswith(SCHEME):
             with self._named():

@@ -19,6 +19,12 @@ NUMBER, SECONDS, NONZEROS, VARIANCE, MEANS, ERROR, WARNINGS = (
 MICROSECONDS, BYTES, COST, WORKER, RESTARTS = "microseconds", "bytes", "cost", "worker", "restarts"
 STOPPED, PARTIAL, PARTS, PATH, BULK = "stopped", "partial_variance", "parts", "path", "bulk"
 LEARNING_CURVE, UNFINISHED = "learning_curve", "unfinished"
+ORIGIN, EXPECTED_GAIN, LEAD = "origin", "expected_gain", "lead"
+"""Why a trial was tried, what it was then expected to gain over the best, and what it gained where it became that."""
+GIVEN, FIRST, AGAIN, CONTINUED = "given", "first configuration", "repeated", "continued"
+ORIGINS = (GIVEN, FIRST, AGAIN, CONTINUED, "quasi-random", "draw", "improvement", "mean of draws")
+"""The origins of trials: given by the user, of the portfolio of a solver, begun again of an earlier study or run, a
+model that continues, and what the sampler suggests. Of samplers of other libraries it is their name."""
 DIGEST = "sha256"
 """The attribute that holds the digest of a trial: SQLite has no checksums of its own. Trials of older releases, and
 those that another tool wrote, have none."""

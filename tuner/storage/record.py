@@ -8,6 +8,7 @@ their numbers again. Any Optuna tool can read the record.
 from __future__ import annotations
 
 import json
+import math
 import re
 import uuid
 from collections.abc import Callable, Mapping
@@ -36,6 +37,7 @@ from ranktune.tuner.storage.attributes import (
     COST,
     DIGEST,
     ERROR,
+    LEAD,
     LEARNING_CURVE,
     MEANS,
     MICROSECONDS,
@@ -160,14 +162,21 @@ class Record:
         distributions: Mapping[str, BaseDistribution],
         outcome: Outcome,
         estimate: Estimate | None = None,
+        best: float = -math.inf,
+        origin: Mapping[str, object] | None = None,
     ) -> FrozenTrial:
         """Write a finished trial durably, close its lease, and return it. A trial that is in the record stays as it is.
 
+        best is the best value before, origin are attributes that say why it was tried.
         A stopped trial is pruned, with the estimate of its value in full. A trial without a finite metric is failed.
         Raises StudyError if another process has taken the study over, or if the trial cannot be written; then it is not
         in the record.
         """
         trial = finished_trial(number, parameters, distributions, outcome, self.metric, self.weights, estimate)
+        trial.user_attrs |= origin or {}
+        lead = (trial.value or 0.0) - best
+        if trial.state == TrialState.COMPLETE and 0.0 < lead < math.inf:
+            trial.user_attrs |= {LEAD: lead}
         trial.set_user_attr(DIGEST, trial_digest(trial.state.name, trial.value, parameters, trial.user_attrs))
         per_query: dict[str, NDArray[np.generic]] = {**outcome.per_query, OWN: _owned_by(trial.user_attrs)}
         arrays = self.retried(lambda: self._write_arrays(per_query)) if outcome.per_query else None

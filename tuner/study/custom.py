@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ranktune.solvers.clicks.reading.roles import check_roles
+from ranktune.solvers.clicks.reading.roles import ROLES, check_roles
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.solvers.core.registrations import Registration, declared_space, described, find, restore
@@ -46,7 +46,7 @@ def metrics_of(settings: Settings, custom: JsonView) -> tuple[str, ...]:
     click log, where there is none.
     """
     names = tuple(dict.fromkeys(spelling(name, custom) for name in (settings.metric, *settings.also)))
-    check_roles(settings.click_columns, {})
+    check_roles(settings.click_columns, ROLES)
     of_clicks = [name for name in names if is_of_clicks(name)]
     if settings.clicks:
         return names if 0 < len(of_clicks) < len(names) else (*names, "ndcg@10" if of_clicks else "dr")

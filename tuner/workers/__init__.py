@@ -1,1 +1,1 @@
-"""Processes that evaluate trials, here and on a Dask cluster."""
+"""Processes that evaluate trials, here and on the workers of joblib."""

@@ -1,25 +1,24 @@
-"""Where trials run: in this process, in worker processes of this machine, or on a cluster of Dask or Ray."""
+"""Where trials run: in this process, in worker processes of this machine, or on the workers of a backend of joblib."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from importlib import import_module
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 from ranktune.solvers.core.checks import check_choice, check_count
-from ranktune.solvers.core.errors import ParameterError, StudyError
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.table import named
 from ranktune.tuner.workers.limits import Limits, check_limits
 from ranktune.tuner.workers.processes import Processes
 
 T = TypeVar("T")
 
-CLUSTERS = {"dask": ("tcp://HOST:8786", "DaskWorkers"), "ray": ("HOST:6379", "RayWorkers")}
-"""The executors that are clusters: what their addresses look like, and the class of their module NAME_executor."""
-EXECUTORS = ("processes", *CLUSTERS)
+CLUSTERS = {"dask": "tcp://HOST:8786", "ray": "HOST:6379"}
+"""The backends of joblib that are clusters, and what their addresses look like."""
 
-__all__ = ["EXECUTORS", "Executor", "InProcess", "Limits", "Processes", "make_executor"]
+__all__ = ["CLUSTERS", "Executor", "InProcess", "Limits", "Processes", "make_executor"]
 
 
 class Executor(Protocol):
@@ -41,8 +40,8 @@ class Executor(Protocol):
     - `TooLong` where it reached its time limit,
     - `ResultRefused` where its result cannot be sent.
 
-    Solvers and metrics that are registered in this process are known where Processes and clusters run functions. An
-    executor that sends functions elsewhere itself sends what `ranktune.tuner.workers.limits.payload_of` makes of a
+    Solvers and metrics that are registered in this process are known where Processes and JoblibWorkers run functions.
+    An executor that sends functions elsewhere itself sends what `ranktune.tuner.workers.limits.payload_of` makes of a
     function and its arguments: a pickled pair of what to call and its arguments.
 
     Examples
@@ -122,13 +121,20 @@ class InProcess:
         """Do nothing: submitted functions have ended."""
 
 
-def check_executor(kind: str, address: str | None) -> None:
-    """Raise ParameterError for an unknown kind, and unless a cluster and an address come together."""
-    check_choice("executor", kind, EXECUTORS)
-    if (kind in CLUSTERS) != (address is not None):
-        name = kind if kind in CLUSTERS else "dask"
-        shape, _ = CLUSTERS[name]
-        raise ParameterError(f"executor={name!r} and address={shape!r}, that of the cluster, go together.")
+def check_executor(kind: str, address: str | None) -> str:
+    """Return the backend of joblib that kind names, "" for processes.
+
+    Raises ParameterError for an unknown kind, and unless a cluster and an address come together.
+    """
+    if kind in CLUSTERS:
+        raise ParameterError(f"executor={kind!r}: joblib runs trials there. Give executor='joblib:{kind}'.")
+    name, _, backend = kind.partition(":") if kind.startswith("joblib:") else (kind, "", "")
+    check_choice("executor", name, ("processes", "joblib"))
+    if (backend in CLUSTERS) != (address is not None):
+        backend = backend if backend in CLUSTERS else "dask"
+        place = f"executor='joblib:{backend}' and address={CLUSTERS[backend]!r}"
+        raise ParameterError(f"{place}, that of the cluster, go together.")
+    return "" if name == "processes" else backend or "loky"
 
 
 def make_executor(
@@ -140,22 +146,16 @@ def make_executor(
     in_process: bool = True,
     load: Callable[[], None] | None = None,
 ) -> Executor:
-    """Return an executor: "processes", that many, or "dask" or "ray", all workers of the cluster at address.
+    """Return an executor: "processes", that many, or "joblib" or "joblib:BACKEND", at most that many unless it is 0.
 
     With in_process one job without limits runs in this process. load loads what processes need. Raises ParameterError
-    for invalid parameters, StudyError without a scheduler.
+    for invalid parameters, StudyError without a cluster.
     """
-    check_executor(kind, address)
-    limits = limits or Limits()
+    backend, limits = check_executor(kind, address), limits or Limits()
     check_limits(limits)
-    if address is not None:
-        try:
-            module = import_module(f"ranktune.tuner.workers.clusters.{kind}_executor")
-            cluster: Executor = getattr(module, CLUSTERS[kind][1])(address, limits)
-            return cluster
-        except ImportError:
-            raise StudyError(
-                f'the workers of {kind.capitalize()} need another package: pip install "ranktune[{kind}]"'
-            ) from None
+    if backend:
+        connect = named("ranktune.tuner.workers.joblib_executor:JoblibWorkers")  # it loads joblib
+        workers: Executor = connect(backend, jobs or None, address, limits)
+        return workers
     check_count("jobs", jobs)
     return InProcess() if in_process and jobs == 1 and limits == Limits() else Processes(jobs, limits, load)

@@ -13,17 +13,15 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from concurrent.futures import Future, InvalidStateError, wait
-from contextlib import suppress
-from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
+from concurrent.futures import Future
+from queue import Empty
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.errors import ResultRefused, TooLong, WorkerLost
 from ranktune.tuner.workers.fork_server import FORKS, ForkServer
-from ranktune.tuner.workers.limits import BEGUN, PAUSED, RESUMED, Limits, payload_of
+from ranktune.tuner.workers.lanes import STOPPED, Job, Lanes
+from ranktune.tuner.workers.limits import BEGUN, PAUSED, RESUMED, Limits
 from ranktune.tuner.workers.worker_process import WorkerProcess
 
 if TYPE_CHECKING:
@@ -39,29 +37,6 @@ MAX_SENDS = 3
 """How often a function is sent, where workers die before they begin it."""
 NOT_STARTED = "not started"
 """How the reason of a worker that could not be started begins."""
-STOPPED = "stopped"
-"""The reason of a worker that was ended with its function."""
-
-
-@dataclass(eq=False)
-class Job:
-    """A pickled call, its future, the worker that it runs on, and the last report of its fit."""
-
-    payload: bytes
-    limits: Limits
-    future: Future[Any] = field(default_factory=Future)
-    worker: WorkerProcess | None = None
-    rounds: Rounds | None = None
-
-    def fail(self, error: BaseException) -> None:
-        """Set the exception of the future, unless it is done."""
-        with suppress(InvalidStateError):
-            self.future.set_exception(error)
-
-    def succeed(self, value: object) -> None:
-        """Set the result of the future, unless it is done."""
-        with suppress(InvalidStateError):
-            self.future.set_result(value)
 
 
 class _Clock:
@@ -89,62 +64,27 @@ class _Clock:
             self._paused_with, self._deadline = math.inf, now + self._paused_with
 
 
-class Processes:
+class Processes(Lanes):
     """Worker processes with one thread each; leaving the block early, as on an interrupt, ends them at once.
 
     load is called once before workers are forked, and loads what they need.
     """
 
     def __init__(self, jobs: int, limits: Limits | None = None, load: Callable[[], None] | None = None) -> None:
-        check_count("jobs", jobs)
-        self.jobs = jobs
-        self.limits = limits or Limits()
-        self._lock = threading.RLock()
-        self._waiting: SimpleQueue[Job | None] = SimpleQueue()
-        self._jobs: dict[Future[Any], Job] = {}  # waiting or running
-        self._threads: list[threading.Thread] = []
+        super().__init__(jobs, limits)
         self._free: list[WorkerProcess] = []
         self._load, self._starting = load, threading.Lock()
         self._server: ForkServer | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            while self._jobs:
-                wait(list(self._jobs))
-        for future in list(self._jobs):
-            self.stop(future)
-        threads, self._threads = self._threads, []
-        for _ in threads:
-            self._waiting.put(None)
-        for thread in threads:
-            with suppress(RuntimeError):  # an interrupt came before it was started
-                thread.join()
-        self._waiting = SimpleQueue()
+        super().__exit__(kind, error, trace)
         while self._free:
             self._free.pop().kill()
         if self._server is not None:
             self._server.end()
             self._server = None
-
-    def submit(self, function: Callable[..., T], *arguments: object, limits: Limits | None = None) -> Future[T]:
-        """Start function(*arguments) on a free worker, or queue it; limits replace the executor's.
-
-        The future fails with WorkerLost, TooLong or ResultRefused where the function did not end by itself.
-        """
-        job = Job(payload_of(function, arguments), self.limits if limits is None else limits)
-        self._jobs[job.future] = job
-        job.future.add_done_callback(lambda future: self._jobs.pop(future, None))
-        self._waiting.put(job)
-        with self._lock:
-            if len(self._threads) < self.jobs:
-                self._threads.append(threading.Thread(target=self._serve, name="ranktune", daemon=True))
-                self._threads[-1].start()
-        return job.future
 
     def call(self, function: Callable[..., T], *arguments: object) -> T:
         """Return function(*arguments), computed by a worker without limits, or here if none can be started.
@@ -173,26 +113,9 @@ class Processes:
             rounds, job.rounds = job.rounds, None
         return rounds
 
-    def stop(self, future: Future[Any]) -> None:
-        """End the function of future at once, with its worker: the future fails with WorkerLost."""
-        with self._lock:
-            job = self._jobs.get(future)
-            if job is not None:
-                job.fail(WorkerLost(STOPPED))
-                if job.worker is not None:
-                    job.worker.end()
-
-    # What follows runs in these threads.
-
-    def _serve(self) -> None:
-        while (job := self._waiting.get()) is not None:
-            with self._lock:
-                begins = not job.future.done() and job.future.set_running_or_notify_cancel()
-            try:
-                if begins:
-                    self._run(job)
-            except Exception as error:  # a bug: no future may stay pending
-                job.fail(RuntimeError(f"a thread of the workers failed: {type(error).__name__}: {error}"))
+    def _end(self, job: Job) -> None:
+        if job.worker is not None:
+            job.worker.end()
 
     def _run(self, job: Job) -> None:
         """Run a job; it is sent again where its worker dies before it begins."""

@@ -24,8 +24,8 @@ class Workforce:
 
     jobs      trials at once; None for one a core (on a cluster, one a thread of its workers)
     timeout   seconds, trial_memory: bytes, or text such as "4GB", of one trial; None for no limit
-    executor  "processes" of this machine, "dask" or "ray" for the cluster at address, or an object with the methods of
-              ranktune.tuner.workers.executor.Executor
+    executor  "processes" of this machine, "joblib" (loky), "joblib:BACKEND", that of a cluster with its address, or an
+              object with the methods of ranktune.tuner.workers.executor.Executor
     memory    of all processes together, besides mapped data: it bounds the trials, and how many run at once
 
     Raises ParameterError for invalid values.

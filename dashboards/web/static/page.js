@@ -242,7 +242,7 @@ class Rows {
       "aria-sort": this.sort === k ? (this.down ? "descending" : "ascending") : null,
     }, el("button", { type: "button", "data-column": k, onclick: () => this.by(k) }, clipped(name, 60))));
     const body = some.map((row) => el("tr", { class: this.panel.key.startsWith("leaderboard") && row === this.panel.table.rows[0] ? "first" : null },
-      ...kept.map((k) => [row[k], k]).map(([cell, k]) => el("td", { class: (this.numeric[k] ? "number" : this.wide[k] ? "long" : "short") + minor(k), title: this.wide[k] ? cell : null }, k === 0 && this.first ? this.first(row) : this.numeric[k] ? shown(cell) : el("div", { dir: "auto" }, shown(cell, this.panel.key === "summary" ? 2000 : 240))))));
+      ...kept.map((k) => [row[k], k]).map(([cell, k]) => el("td", { class: (this.numeric[k] ? "number" : this.wide[k] ? "long" : "short") + minor(k), title: this.wide[k] ? cell : null }, k === 0 && this.first ? this.first(row) : this.numeric[k] ? shown(cell) : el("div", { dir: "auto" }, shown(cell, ["conclusion", "summary", "details"].includes(this.panel.key) ? 2000 : 240))))));
     const table = el("table", {}, el("caption", { class: "hidden" }, clipped(this.panel.title)), el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...body));
     const more = rows.length > some.length
       ? el("button", { type: "button", onclick: () => { this.most += 200; this.draw(); } }, `Show ${Math.min(200, rows.length - some.length)} more`)
@@ -279,9 +279,9 @@ function panelOf(panel) {
       parts.table?.remove();
       parts.save?.remove();
       parts.plot = fresh.figure ? plotOf(fresh) : null;
-      const folded = Boolean(fresh.figure) || lede;
+      const folded = Boolean(fresh.figure);
       parts.table = folded
-        ? el("details", { class: "under", ontoggle: (event) => { if (event.target.open && !event.target.querySelector("table")) event.target.append(rows().node); } }, el("summary", {}, lede ? "In detail" : "As a table"))
+        ? el("details", { class: "under", ontoggle: (event) => { if (event.target.open && !event.target.querySelector("table")) event.target.append(rows().node); } }, el("summary", {}, "As a table"))
         : rows().node;
       parts.save = fresh.figure ? el("div", { class: "save" },
         el("button", { type: "button", "aria-label": `Save the figure as SVG: ${clipped(fresh.title)}`, onclick: () => saveFigure(parts.plot, fresh.key) }, "SVG"),
@@ -345,7 +345,7 @@ class View {
     const visible = panels.filter((panel) => !several || !panel.group || panel.group === this.group);
     for (const panel of panels) this.panels.get(panel.key).node.hidden = !visible.includes(panel);
     const picture = Math.max(visible.findIndex((panel) => panel.figure), 0);
-    visible.forEach((panel, k) => this.panels.get(panel.key).fold(k > picture));
+    visible.forEach((panel, k) => this.panels.get(panel.key).fold(k > picture && !panel.shown));
     this.answer.textContent = clipped(visible.find((panel) => panel.answer)?.answer ?? "", 2000);
     this.answer.hidden = !this.answer.textContent;
   }

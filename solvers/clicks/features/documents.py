@@ -11,13 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from ranktune.solvers.clicks.counts import Counts, places
-from ranktune.solvers.clicks.reading.account import Account
 from ranktune.solvers.clicks.reading.cells import codes, numbers_and_texts, numbers_of, text_of
 from ranktune.solvers.clicks.reading.roles import NAMES
-from ranktune.solvers.clicks.reading.sources import batches
 from ranktune.solvers.clicks.reading.store import Names, first_of
 from ranktune.solvers.core.arrays import Array, Floats, Ints, as_floats
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.readers.tables.opening import open_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,21 +59,10 @@ class DocumentTable:
         The column of document ids, and that of queries if there is one, have the names of the log, which known has by
         role, or are recognised as in a log. Raises DataError where the file cannot be read or names no documents.
         """
-        parts = [pa.Table.from_batches([batch]) for batch in batches(Path(path), None, Account())]
-        table = pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
-        by_name = {name.lower(): name for name in reversed(table.column_names)}
-        document, query = (
-            next(
-                (by_name[n.lower()] for n in (*(known or {}).get(role, ()), *NAMES[role]) if n.lower() in by_name), None
-            )
-            for role in ("document", "query")
-        )
-        if document is None:
-            raise DataError(
-                f"{path}: has no column of documents. Name it as in the log, or as one of "
-                f"{', '.join(NAMES['document'])}; its columns: {', '.join(table.column_names[:30])}."
-            )
-        return cls(path, table, document, query)
+        names = {role: (*(known or {}).get(role, ()), *NAMES[role]) for role in ("document", "query")}
+        table = open_table(Path(path), names, needed=["document"])
+        query = table.roles.get("query", [None])[0]
+        return cls(path, table.read(text=True), table.roles["document"][0], query)
 
     def of(self, counts: Counts) -> DocumentColumns:
         """Return the columns of numbers and of text. Raises DataError where a document is there twice."""

@@ -16,7 +16,7 @@ from ranktune.solvers.clicks.reading.events import DAY
 from ranktune.solvers.clicks.reading.joining import Rules, impressions_of
 from ranktune.solvers.clicks.reading.opening import bots_of, check_store, checked_weights, first_positions, read_store
 from ranktune.solvers.clicks.reading.remarks import Seen, remarks_of
-from ranktune.solvers.clicks.reading.roles import check_roles
+from ranktune.solvers.clicks.reading.roles import ROLES, check_roles
 from ranktune.solvers.clicks.reading.store import LATEST, Store
 from ranktune.solvers.core.arrays import Array, Ints, as_floats, as_ints
 from ranktune.solvers.core.errors import DataError, ParameterError, listed
@@ -83,7 +83,7 @@ class ClickLog:
             An argument is invalid.
         """
         named, weighted = dict(columns or {}), checked_weights(weights or {})
-        check_roles(named, weighted)
+        check_roles(named, {**ROLES, **weighted})
         if first_position not in (None, 0, 1):
             raise ParameterError(
                 f"first_position={first_position!r}: positions begin at 0 or 1. Leave it out to find it."

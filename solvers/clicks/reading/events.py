@@ -74,7 +74,8 @@ def add_events(batch: pa.RecordBatch, roles: Roles, weights: Mapping[str, float]
     rows["source"] = store.sources.numbered(cells["source"])
     rows["position"] = np.clip(np.where(np.isnan(place), NONE, place), NONE, _FARTHEST)
     rows["propensity"] = numbers_of(cells["propensity"])
-    rows["click"] = sum((weights.get(name, 0.0) * number for name, number in amount.items()), np.zeros(len(kind)))
+    weighted = (weights[name] * number for name, number in amount.items() if weights.get(name))
+    rows["click"] = sum(weighted, np.zeros(len(kind)))
     for number, name in enumerate(store.further):
         column = text_of(batch, [name] if name in batch.schema.names else []).filter(which)
         rows["further"][:, number] = codes(column, store.texts[name]) if name in store.texts else numbers_of(column)

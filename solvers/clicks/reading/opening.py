@@ -19,6 +19,7 @@ from ranktune.solvers.clicks.reading.store import CLICK, NONE, Names, Store, fir
 from ranktune.solvers.core.arrays import Mask
 from ranktune.solvers.core.checks import check_not_negative
 from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
+from ranktune.solvers.data.columns.usual import find_roles, plain
 from ranktune.solvers.data.readers.formats import COMPRESSED
 
 PART = 8 << 20
@@ -47,7 +48,7 @@ def read_store(
     """Return the events in files. Raises DataError for what cannot be read, and a column that is in none of them."""
     numbers, texts = _further(paths, columns, weights) if further else ((), ())
     store = Store(_parts(paths), (*numbers, *texts), {name: Names() for name in texts})
-    read = wanted(columns, weights) | {name.lower() for name in store.further}
+    read = wanted(columns, weights) | {*map(plain, store.further)}
     names: dict[str, None] = {}
     for path in paths:
         for batch in batches(path, read, store.account):
@@ -55,10 +56,7 @@ def read_store(
             check_complete(roles, partial(_looked_at, path, columns, weights), path)
             names |= dict.fromkeys(batch.schema.names)
             add_events(batch, roles, weights, now, store)
-    known = {name.lower() for name in names}
-    for role, column in columns.items():
-        if column.lower() not in known:
-            raise DataError(f"{listed(paths)}: has no column {column!r} for the {role}. {nearest(column, names)}")
+    find_roles(list(names), dict.fromkeys(columns, ()), columns, listed(paths))
     return store
 
 

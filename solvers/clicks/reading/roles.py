@@ -5,38 +5,24 @@ A column is taken by the name that the user gives, else by a name that is recogn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.data.columns.grammar import values_by_name
+from ranktune.solvers.data.columns.usual import find_roles, no_column, plain, usual
 
-NAMES: Mapping[str, Sequence[str]] = {
-    "query": ("user_query", "query", "query_text", "search_term", "qid", "query_id"),
-    "search": ("query_id", "search_id", "request_id", "qid", "query"),
-    "document": (
-        "document", "document_id", "doc_id", "docid", "doc", "item_id", "item", "product_id", "object_id",
-        "event_attributes.object.object_id",
-    ),
-    "position": ("position", "rank", "pos", "position.ordinal", "event_attributes.position.ordinal"),
-    "session": (
-        "session_id", "session", "event_attributes.session_id", "client_id", "user_id", "user", "visitor_id",
-    ),
-    "time": ("timestamp", "time", "event_time", "datetime", "date", "ts"),
-    "kind": ("action_name", "event_type", "event", "action", "type"),
-    "propensity": ("propensity", "propensity_score", "pscore"),
-    "source": ("application",),
-    "results": ("query_response_object_ids", "query_response_hit_ids"),
+NAMES = {
+    role: usual(role, *(["user"] if role == "session" else []))
+    for role in (
+        "query", "search", "document", "position", "session", "time", "kind", "propensity", "source", "results",
+    )
 }  # fmt: skip
 """What a column can be, and the names that suggest it. Of several, the first is taken; of sessions, the first that a
 row has."""
 
-AMOUNTS: Mapping[str, Sequence[str]] = {
-    "click": ("click", "clicked", "clicks", "is_click"),
-    "add_to_cart": ("add_to_cart", "cart", "carts"),
-    "purchase": ("purchase", "purchases", "purchased"),
-    "value": ("value", "revenue", "event_attributes.value"),
-}
+AMOUNTS = {role: usual(role) for role in ("click", "add_to_cart", "purchase", "value")}
 """Columns that say how much of a kind happened."""
+ROLES = {**NAMES, **AMOUNTS}
 
 KINDS: Mapping[str, str] = {
     "view": "impression",
@@ -56,35 +42,31 @@ def named_columns(given: object, argument: str = "click_columns") -> dict[str, s
     return values_by_name(given, f"{argument}={{}}: write pairs of ROLE=NAME, such as document=sku.", str)
 
 
-def check_roles(columns: Mapping[str, str], weights: Mapping[str, float]) -> None:
-    """Raise ParameterError for a column of a role that does not exist."""
+def check_roles(columns: Iterable[str], known: Collection[str]) -> None:
+    """Raise ParameterError for a column of a role that is not known."""
     for role in columns:
-        if role not in {*NAMES, *AMOUNTS, *weights}:
-            raise ParameterError(f"columns has {role!r}, which no column is. {nearest(role, [*NAMES, *AMOUNTS])}")
+        if role not in known:
+            raise ParameterError(f"columns has {role!r}, which no column is. {nearest(role, known)}")
 
 
 def amounts(weights: Mapping[str, float]) -> dict[str, Sequence[str]]:
     """Return the kinds of events that count, each with the names of a column that says how many there were."""
-    return {kind: AMOUNTS.get(kind, (kind,)) for kind in (*AMOUNTS, *(kind for kind in weights if kind not in AMOUNTS))}
+    return {**AMOUNTS, **{kind: (kind,) for kind in weights if kind not in AMOUNTS}}
 
 
 def wanted(columns: Mapping[str, str], weights: Mapping[str, float]) -> set[str]:
-    """Return the names that any column of use may have, in small letters."""
-    known = {**NAMES, **amounts(weights)}
-    return {name.lower() for names in known.values() for name in names} | {name.lower() for name in columns.values()}
+    """Return the names that any column of use may have, as they are compared."""
+    known = {**NAMES, **amounts(weights), "": columns.values()}
+    return {plain(name) for names in known.values() for name in names}
 
 
 def roles_of(
-    names: Iterable[str], columns: Mapping[str, str], weights: Mapping[str, float]
+    names: Sequence[str], columns: Mapping[str, str], weights: Mapping[str, float]
 ) -> dict[str, Sequence[str]]:
     """Return role -> its columns among those of these names, which are several only of a session."""
-    by_name = {name.lower(): name for name in names}
-    roles: dict[str, Sequence[str]] = {}
-    for role, known in {**NAMES, **amounts(weights)}.items():
-        candidates = (columns[role],) if role in columns else known
-        present = [by_name[name.lower()] for name in candidates if name.lower() in by_name]
-        if present:
-            roles[role] = present if role == "session" else present[:1]
+    known = {**NAMES, **amounts(weights), **dict.fromkeys(columns, ())}
+    found = find_roles(names, known, columns)  # a column that is named may be in another file
+    roles: dict[str, Sequence[str]] = {role: found[role] if role == "session" else found[role][:1] for role in found}
     if "click" in roles and "kind" not in columns:
         for role in ("kind", "search"):  # each row has its clicks: its "type" may be that of a device
             roles.pop(role, None)
@@ -103,9 +85,10 @@ def check_complete(
     if "kind" in roles or missing is None or only_queries:
         return
     names, likely = look()
-    name = "NAME" if likely is None or missing != "document" else likely
-    raise DataError(
-        f"{path}: has no column of the {missing}. {'Name it' if name == 'NAME' else 'Perhaps it is'}: "
-        f"columns={{{missing!r}: {name!r}}}. Recognised names are {', '.join(NAMES[missing])}; its columns: "
-        f"{', '.join(names[:30])}."
-    )
+    raise DataError(f"{path}: {lacks(missing, NAMES[missing], names, likely if missing == 'document' else None)}")
+
+
+def lacks(role: str, known: Sequence[str], names: Sequence[str], likely: str | None = None) -> str:
+    """Return the words for a log without a column of a role, which is likely that of a name."""
+    remedy = f"{'Perhaps it is' if likely else 'Name it'}: columns={{{role!r}: {likely or 'NAME'!r}}}"
+    return no_column(role, remedy, known, names)

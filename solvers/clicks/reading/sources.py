@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.data.columns.usual import plain
 from ranktune.solvers.data.readers.tables.arrow_files import kind_of
 from ranktune.solvers.data.readers.tables.json_lines import Record, batch_of, look, records
 from ranktune.solvers.data.readers.tables.opening import open_table
@@ -18,7 +19,7 @@ OBJECTS = 1 << 13
 
 
 def batches(path: Path, wanted: Collection[str] | None, account: Account) -> Iterator[pa.RecordBatch]:
-    """Yield the columns of a file whose names, in small letters, are wanted, or all. account counts the lines.
+    """Yield the columns of a file whose names, as they are compared, are wanted, or all. account counts the lines.
 
     Raises DataError where the file cannot be read, is damaged, or is of another format.
     """
@@ -31,7 +32,7 @@ def batches(path: Path, wanted: Collection[str] | None, account: Account) -> Ite
     table = open_table(path)
     if kind_of(path) == "csv":
         account.skip("titles")
-    chosen = [name for name in table.names if wanted is None or name.lower() in wanted]
+    chosen = [name for name in table.names if wanted is None or plain(name) in wanted]
     for batch in table.batches(chosen or table.names[:1], text=True):
         account.lines += batch.num_rows
         yield batch
@@ -46,6 +47,6 @@ def _of_objects(held: Sequence[Record], wanted: Collection[str] | None) -> pa.Re
         for end, sign in enumerate(name):
             if sign == ".":
                 found.setdefault(name[:end], {dict})
-    kinds = {name: kind - {type(None)} for name, kind in found.items() if wanted is None or name.lower() in wanted}
+    kinds = {name: kind - {type(None)} for name, kind in found.items() if wanted is None or plain(name) in wanted}
     types = {name: pa.list_(pa.string()) if kind == {list} else pa.string() for name, kind in kinds.items()}
     return batch_of(held, types or {"": pa.null()})

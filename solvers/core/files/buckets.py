@@ -1,12 +1,11 @@
-"""Files in a bucket of S3. Credentials, region and endpoint (AWS_ENDPOINT_URL) are found as boto3 does."""
+"""Files in a bucket of S3. Credentials, region and endpoint (AWS_ENDPOINT_URL) are found as Arrow does."""
 
 from __future__ import annotations
 
-import io
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from ranktune.solvers.core.errors import ParameterError
@@ -20,11 +19,11 @@ class Unreachable(Exception):
 
 @contextmanager
 def _reached() -> Iterator[None]:
-    """Raise Unreachable for the errors of boto3."""
+    """Raise Unreachable for the errors of Arrow, but for that of a missing file: they have no number."""
     try:
         yield
-    except Exception as error:
-        if not type(error).__module__.startswith(("botocore", "boto3")):
+    except OSError as error:
+        if error.errno is not None:
             raise
         raise Unreachable(f"{error}. Are bucket, credentials, region and endpoint right?") from None
 
@@ -37,41 +36,57 @@ class Bucket:
         parts = urlsplit(url)
         if f"{parts.scheme}://" != SCHEME or not parts.netloc:
             raise ParameterError(f"{url!r} names no bucket: it must be s3://BUCKET/PREFIX.")
-        try:
-            import boto3
-        except ImportError:
-            raise ParameterError('s3://... needs boto3, which is not installed: pip install "ranktune[s3]".') from None
+        from pyarrow.fs import FileSystem
+
         self.name, prefix = parts.netloc, parts.path.strip("/")
         self.prefix = f"{prefix}/" if prefix else ""
-        self._client: Any = boto3.client("s3")
+        self._start = f"{self.name}/{self.prefix}"
+        self._files, _ = FileSystem.from_uri(f"{SCHEME}{self.name}?allow_delayed_open=true")  # one request for a file
 
     @_reached()
-    def names(self) -> list[tuple[str, str, int]]:
-        """Return the name, the tag and the size of each file, by name."""
-        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=self.prefix)
-        entries = [entry for page in pages for entry in page.get("Contents", [])]
-        return sorted((e["Key"].removeprefix(self.prefix), str(e["ETag"]), int(e["Size"])) for e in entries)
+    def names(self) -> list[tuple[str, int, int]]:
+        """Return the name, the time and the size of each file, by name."""
+        from pyarrow.fs import FileSelector
+
+        place = FileSelector(self._start.rstrip("/"), recursive=True, allow_not_found=True)
+        found = [file for file in self._files.get_file_info(place) if file.is_file]
+        if not found:
+            self._check()
+        return sorted((file.path.removeprefix(self._start), file.mtime_ns, file.size) for file in found)
 
     @_reached()
     def download(self, name: str, path: Path) -> None:
         """Write the content under name to a new file."""
-        self._client.download_file(self.name, self.prefix + name, str(path))
+        with self._files.open_input_file(self._start + name) as source, path.open("wb") as target:
+            shutil.copyfileobj(source, target, 8 << 20)
 
     @_reached()
     def read(self, name: str) -> bytes | None:
         """Return the content under name, None if there is none."""
         try:
-            content: bytes = self._client.get_object(Bucket=self.name, Key=self.prefix + name)["Body"].read()
-        except self._client.exceptions.NoSuchKey:
+            with self._files.open_input_file(self._start + name) as source:
+                content: bytes = source.read()
+        except FileNotFoundError:
+            self._check()
             return None
         return content
 
     @_reached()
     def write(self, name: str, content: bytes) -> None:
         """Write content under name: a reader sees all of it or nothing."""
-        self._client.upload_fileobj(io.BytesIO(content), self.name, self.prefix + name)
+        target = self._files.open_output_stream(self._start + name)
+        target.write(content)
+        target.close()  # not by a block, which would also close, and so keep, what an error cut short
 
     @_reached()
     def remove(self, name: str) -> None:
         """Remove the content under name, if there is any."""
-        self._client.delete_object(Bucket=self.name, Key=self.prefix + name)
+        try:
+            self._files.delete_file(self._start + name)
+        except FileNotFoundError:
+            self._check()
+
+    def _check(self) -> None:
+        """Raise OSError where the bucket itself is not there: Arrow says of its files only that there are none."""
+        if self._files.get_file_info(self.name).type.name == "NotFound":
+            raise OSError(f"there is no bucket {self.name!r}")

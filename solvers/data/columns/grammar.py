@@ -120,6 +120,11 @@ def bits_of(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest())
 
 
+def ids_of(values: Iterable[object]) -> list[str]:
+    """Return ids of queries or documents as the text by which files name them."""
+    return [text_of(value) or "" for value in values]
+
+
 def text_of(value: object) -> str | None:
     """Return a value as text, the same for 7, "7" and 7.0."""
     if isinstance(value, str):

@@ -18,6 +18,8 @@ AFTER_WORDS = (
     r"|fatturat|zamowi|zakup|kupion|sprzeda|koszyk|rezerw|przychod|клик|заказ|покуп|куплен|продаж|корзин|брон|выруч"
 )
 """Beginnings of words for what follows a ranking: clicks, orders, purchases, revenue, carts, bookings, page time."""
+TODAY_WORDS = r"bm ?25|tf ?idf|es score|solr score|search score|rank score|relevance score|score|rank|position"
+"""Beginnings of words for the score or the place that the ranking of today gives."""
 GRADE_WORDS = r"grad|label|relev|judg|rating|gain|target"
 SCALE = (
     "irrelevant|not relevant|non relevant|nonrelevant|i|off topic|no|false|bad|poor|complement|c|marginal|partial|"

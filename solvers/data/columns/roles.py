@@ -15,39 +15,35 @@ from ranktune.solvers.core.errors import DataError, listed, nearest
 from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, Decision, Undecided, as_list, left_out
 from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.columns.meanings import AFTER_WORDS, GRADE_WORDS, QUERY_WORDS, named_like
-from ranktune.solvers.data.columns.table import COLUMNS, OPTIONS, ColumnEntry, with_options
+from ranktune.solvers.data.columns.table import COLUMNS, OPTIONS, with_options
+from ranktune.solvers.data.columns.usual import USUAL, Role, find_roles, no_column, plain, shown, usual
 
-GRADES = ("grade", "label", "relevance", "rel", "y", "judgment", "judgement")
 GRADES_RULE = "grades={}: write pairs of WORD=NUMBER, such as Bad=0,Good=1."
 MOST_GRADES = 20
 """More words are no grades."""
-RATING = "rating"
-"""The grade, in tables of judgments, where nothing else fits; beside a named grade it is a feature, as of a product."""
-QUERIES = ("qid", "query_id", "queryid", "search_id", "query", "group", "group_id", "session_id")
-"""The likeliest first: a session may have several queries."""
+QUERIES, GRADES, DOCUMENTS = usual("qid", "group"), usual("grade"), usual("document", "row")
 DOCUMENT_WEIGHT, POSITION = "document_weight", "position"
 """The columns of training tables of click logs that are no features."""
 _LEAKS = {DOCUMENT_WEIGHT: "weights of clicked documents tell what was clicked", POSITION: "it tells the old ranking"}
-DOCUMENTS = ("document", "docid", "doc_id", "document_id", "_id", "id", "product_id")
-
 
 _LIKELY = {
-    "qid": ("the query ids", QUERIES, (QUERY_WORDS,)),
-    "grade": ("the grades", (*GRADES, RATING), (GRADE_WORDS, AFTER_WORDS)),
+    "qid": (QUERIES, (QUERY_WORDS,)),
+    "grade": (usual("grade", "rating"), (GRADE_WORDS, AFTER_WORDS)),
 }
-"""By option what it names, the names that are recognised, and words of others, the likeliest first."""
+"""By option the names that are recognised, and words of others, the likeliest first."""
 
-
-ROLES: Mapping[str, ColumnEntry] = {
-    "query": ColumnEntry("qid", "query id", QUERIES),
-    "grade": ColumnEntry("grade", "grade", GRADES),
-    "document": ColumnEntry("document", "document id", DOCUMENTS),  # of several columns, that of the first name
-    **{option: COLUMNS[name] for option, name in OPTIONS.items()},
-    "order": ColumnEntry("group_by_time", "time"),
-    "session": ColumnEntry("session", "group"),
+ROLES: Mapping[str, Role] = {
+    "query": USUAL["qid"],
+    "grade": USUAL["grade"],
+    "document": USUAL["document"],  # of several columns, that of the first name
+    **{option: Role("", str, COLUMNS[name].what, option) for option, name in OPTIONS.items()},
+    "order": Role("", str, "time", "group_by_time"),
+    "session": Role("", str, "group", "session"),
 }
 
-RESERVED = frozenset(name for role in ROLES.values() for name in role.names)
+RESERVED = {
+    name: USUAL[role] for role in ("qid", "group", "grade", "document", "row", "weight") for name in USUAL[role].names
+}
 """Names that no feature has in a format that says itself which columns are features."""
 
 Columns: TypeAlias = Mapping[str, None]
@@ -196,8 +192,9 @@ def roles(
     left = {name: None for name in columns if name not in dropped}
     chosen = set(as_list(wanted.features)) if wanted.features is not None else set(known_features or ())
     free = [name for name in left if name not in chosen]
-    assigned = {"query": _query(left, free, wanted, grouped, asked), "grade": _grade(left, free, wanted, qrels, asked)}
-    assigned["document"] = _first(free, DOCUMENTS)
+    query = None if grouped and wanted.qid not in left else _column(left, free, wanted, "qid", asked)
+    assigned = {"query": query, "grade": _grade(left, free, wanted, qrels, asked)}
+    assigned["document"] = _document(free)
     for role, about in ROLES.items():
         given = getattr(wanted, about.option)
         if role not in ("grade", "query") and given is not None:
@@ -225,7 +222,7 @@ def roles(
     used.update(features)
     dropped |= {name: reason for name in left if name not in used}
     if not features:
-        raise DataError(f"there are no feature columns, only {_shown(columns)}. Add numeric columns.")
+        raise DataError(f"there are no feature columns, only {shown(names)}. Add numeric columns.")
     return Roles(taken, tuple(features), dropped)
 
 
@@ -236,7 +233,7 @@ def _answers(asked: Sequence[Decision]) -> set[str]:
 
 def _of_click_logs(unnamed: Sequence[str]) -> list[Decision]:
     """Return what is asked about features that are called as a column of a click log."""
-    found = {name: name.lower() for name in sorted(unnamed) if name.lower() in _LEAKS}
+    found = {name: plain(name) for name in sorted(unnamed) if plain(name) in _LEAKS}
     weighted = DOCUMENT_WEIGHT in found.values()  # a table of `ranktune clicks`
     return [
         Decision(
@@ -261,8 +258,8 @@ def exact_names(features: Sequence[str] | str | None) -> set[str]:
 
 def _second_grades(grade: str, unnamed: Sequence[str]) -> list[Decision]:
     """Return what is asked about features that are called as grades are."""
-    others = [name for name in unnamed if str(name).lower() in GRADES]
-    names = ",".join(map(str, others))
+    others = [name for name in unnamed if plain(name) in GRADES]
+    names = ",".join(others)
     question = (
         f"beside the grade {grade!r} the table has {listed(map(repr, others))}, called as grades are, which would "
         f'become a feature. Leave it out: drop="{names}". If it is known when documents are ranked, {named(names)}'
@@ -272,9 +269,9 @@ def _second_grades(grade: str, unnamed: Sequence[str]) -> list[Decision]:
 
 def _documents(document: str, features: Sequence[str]) -> list[Decision]:
     """Return what is asked where the document is not named, and another column that may be one would be a feature."""
-    others = [name for name in features if str(name).lower() in DOCUMENTS]
+    others = [name for name in features if plain(name) in DOCUMENTS]
     question = (
-        f"several columns may be the document id ({', '.join(map(str, [document, *others]))}). Name it: "
+        f"several columns may be the document id ({', '.join([document, *others])}). Name it: "
         f'document="COLUMN", and leave the others out: drop="COLUMN".'
     )
     return [Decision(question, [("document", document), *left_out(others)])] if others else []
@@ -284,20 +281,15 @@ def id_columns(names: Sequence[str], wanted: Wanted) -> list[str]:
     """Return those of the columns of these names that are taken, or may be, as ids of queries and documents."""
     chosen = set() if wanted.features is None else set(as_list(wanted.features))
     free = [name for name in names if name not in chosen]
-    queries = [wanted.qid] if wanted.qid in names else [name for name in free if name.lower() in QUERIES]
-    document = _first(free, DOCUMENTS) if wanted.document is None else wanted.document
+    queries = [wanted.qid] if wanted.qid in names else [name for name in free if plain(name) in QUERIES]
+    document = _document(free) if wanted.document is None else wanted.document
     return [name for name in names if name in queries or name == document]
-
-
-def _query(left: Columns, free: Sequence[str], wanted: Wanted, grouped: bool, asked: list[Decision]) -> str | None:
-    if grouped and wanted.qid not in left:
-        return None
-    return _column(left, free, wanted, "qid", asked)
 
 
 def _grade(left: Columns, free: Sequence[str], wanted: Wanted, qrels: bool, asked: list[Decision]) -> str | None:
     if wanted.grade is None or (qrels and wanted.grade not in left):  # it may name the column of the judgments
-        return _only(free, GRADES)
+        columns = find_roles(free, {"grade": GRADES}).get("grade", ())
+        return columns[0] if len(columns) == 1 else None
     return _column(left, free, wanted, "grade", asked)
 
 
@@ -306,59 +298,51 @@ def _column(left: Columns, free: Sequence[str], wanted: Wanted, option: str, ask
 
     Of none or several, the likeliest is returned, and what is asked about them is added to asked.
     """
-    given, (what, known, _) = getattr(wanted, option), _LIKELY[option]
+    given, known, what = getattr(wanted, option), _LIKELY[option][0], f"{USUAL[option].what}s"
     if given in left:
         return str(given)
     if given != option:
-        raise DataError(f"there is no column {given!r} for {what}. {nearest(given, map(str, left))}")
-    order = {name: place for place, name in enumerate(known)}
-    candidates = sorted((n for n in free if str(n).lower() in order), key=lambda name: order[str(name).lower()])
+        raise DataError(f"there is no column {given!r} for the {what}. {nearest(given, left)}")
+    candidates = find_roles(free, {option: known}).get(option, [])
     if len(candidates) == 1:
         return candidates[0]
     found = (
         candidates[0] if candidates else likely(option, [n for n in free if n not in wanted.named | _answers(asked)])
     )
-    problem = f"several columns that may be {what} ({', '.join(candidates)})" if candidates else f"no column for {what}"
-    question = f'the table has {problem}. Name it: {option}="COLUMN".'
-    if found != COLUMN and not candidates:
-        question += f" Perhaps it is {found!r}."
-    elif not candidates:
-        headless = HEADLESS if any(number_of(str(name)) is not None for name in left) else ""
-        question += f" Recognised names are {', '.join(known)}; its columns: {_shown(left)}.{headless}"
-    others = [name for name in candidates[1:] if str(name).lower() != RATING]
+    naming = f'Name it: {option}="COLUMN"'
+    if candidates:
+        question = f"the table has several columns that may be the {what} ({', '.join(candidates)}). {naming}."
+    elif found != COLUMN:
+        question = f"the table {no_column(what, naming)} Perhaps it is {found!r}."
+    else:
+        headless = HEADLESS if any(number_of(name) is not None for name in left) else ""
+        question = f"the table {no_column(what, naming, known, list(left))}{headless}"
+    others = [name for name in candidates[1:] if plain(name) in RESERVED]
     asked.append(Decision(question, [(option, found), *left_out(others)]))
     return None if found == COLUMN else found
 
 
 def likely(option: str, names: Sequence[str]) -> str:
     """Return the name that is likeliest by its words to be that of the query ids or of the grades, else COLUMN."""
-    return next((name for words in _LIKELY[option][2] for name in named_like(words, names)), COLUMN)
+    return next((name for words in _LIKELY[option][1] for name in named_like(words, names)), COLUMN)
 
 
-def _only(free: Sequence[str], known: tuple[str, ...]) -> str | None:
-    """Return the only column of a known name; None for none or several."""
-    candidates = [name for name in free if str(name).lower() in known]
-    return candidates[0] if len(candidates) == 1 else None
-
-
-def _first(free: Sequence[str], known: tuple[str, ...]) -> str | None:
-    """Return the column of the first known name that is present; None for none."""
-    by_name = {str(name).lower(): name for name in reversed(free)}
-    return next((by_name[name] for name in known if name in by_name), None)
+def _document(free: Sequence[str]) -> str | None:
+    """Return the column that is likeliest the document id; None for none."""
+    return next(iter(find_roles(free, {"": DOCUMENTS}).get("", ())), None)
 
 
 def _present(columns: Columns, name: str) -> str:
     if name not in columns:
-        raise DataError(f"there is no column {name!r}. {nearest(str(name), map(str, columns))}")
+        raise DataError(f"there is no column {name!r}. {nearest(name, columns)}")
     return name
 
 
 def _selected(columns: Columns, names: Sequence[str] | str, argument: str) -> list[str]:
     """Return the columns that names select, each once: names, globs such as "bm25*", and both separated by commas."""
     selected: dict[str, None] = {}
-    for name in as_list(names):
-        exact = name in columns or not isinstance(name, str)
-        for part in [name] if exact else filter(None, (pattern.strip() for pattern in name.split(","))):
+    for name in map(str, as_list(names)):
+        for part in [name] if name in columns else filter(None, (pattern.strip() for pattern in name.split(","))):
             selected |= dict.fromkeys(_matching(columns, part, argument))
     return list(selected)
 
@@ -366,14 +350,9 @@ def _selected(columns: Columns, names: Sequence[str] | str, argument: str) -> li
 def _matching(columns: Columns, name: str, argument: str) -> list[str]:
     if name in columns:
         return [name]
-    if not isinstance(name, str) or not _GLOB & set(name):
+    if not _GLOB & set(name):
         return [_present(columns, name)]
-    matching = [column for column in columns if fnmatchcase(str(column), name)]
+    matching = [column for column in columns if fnmatchcase(column, name)]
     if not matching:
-        raise DataError(f"{argument}={name!r} matches no column. Its columns: {_shown(columns)}.")
+        raise DataError(f"{argument}={name!r} matches no column. Its columns: {shown(list(columns))}.")
     return matching
-
-
-def _shown(columns: Columns, most: int = 30) -> str:
-    shown = ", ".join(map(str, list(columns)[:most]))
-    return f"{shown}, ... ({len(columns)} in all)" if len(columns) > most else shown

@@ -26,7 +26,6 @@ class ColumnEntry:
 
     option  the option that names the column; empty where none does
     what    what a value is, in messages
-    names   names that suggest it, in any capitals
     place   the module of its `Column`, below ranktune.solvers.data, and its name there
     needs   what a solver must be able to do where data have it: a name of ranktune.solvers.abilities
     help    what it is, for --help and docstrings
@@ -34,7 +33,6 @@ class ColumnEntry:
 
     option: str = ""
     what: str = ""
-    names: tuple[str, ...] = ()
     place: str = ""
     needs: str = ""
     help: str = ""
@@ -49,8 +47,7 @@ COLUMNS: Mapping[str, ColumnEntry] = {
     "query_weights": ColumnEntry(
         "weight",
         "query weight",
-        ("weight", "weights", "query_weight"),  # only where it is named
-        "query_columns.known:QUERY_WEIGHTS",
+        place="query_columns.known:QUERY_WEIGHTS",
         help="Column of query weights: how often each query counts, in fitting and in means.",
         needs="query_weights",
     ),

@@ -24,8 +24,9 @@ from ranktune.solvers.data.columns.encoding import Encoding, check_features
 from ranktune.solvers.data.columns.grammar import number_of, repeated, values_by_name
 from ranktune.solvers.data.columns.learning import Taken, learn, taken
 from ranktune.solvers.data.columns.meanings import usual_grades
-from ranktune.solvers.data.columns.roles import GRADES_RULE, RATING, Roles, Wanted, name_grades, number_each, roles
+from ranktune.solvers.data.columns.roles import GRADES_RULE, Roles, Wanted, name_grades, number_each, roles
 from ranktune.solvers.data.columns.table import COLUMNS, OPTIONS, column_of
+from ranktune.solvers.data.columns.usual import plain, usual
 from ranktune.solvers.data.columns.values import contents, encoded, numbers
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
@@ -189,7 +190,7 @@ def _grades(frame: pa.Table, name: str, wanted: Wanted) -> Array:
     column = table_column(frame, name)
     others = [other for other in frame.column_names if other not in (name, *wanted.named)]
     known = values_by_name(wanted.grades or (), GRADES_RULE, number_of)
-    if name.lower() == RATING and wanted.grade == Wanted.grade and column.is_numeric:
+    if plain(name) in usual("rating") and wanted.grade == Wanted.grade and column.is_numeric:
         values = numbers(column, "grade", "keep")
         if not np.array_equal(values, np.round(values)):
             raise name_grades(

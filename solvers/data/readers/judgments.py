@@ -1,7 +1,6 @@
 """Relevance judgments in a separate file: the grades of pairs of query and document, of people or from clicks.
 
-`judgment_files` has the forms of files. A csv or Parquet table, as `ranktune clicks` writes it, has the columns query,
-document, relevance, which is the grade, and weight, which is that of the document.
+`tables.judgment_files` has the forms of files. Those of clicks have weights, which are those of the documents.
 """
 
 from __future__ import annotations
@@ -13,16 +12,14 @@ from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ids, JsonView, Mask
-from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed, unguarded
+from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.core.table import named
-from ranktune.solvers.data.columns.grammar import number_of
-from ranktune.solvers.data.readers.formats import first_line
-from ranktune.solvers.data.readers.judgment_files import FORMS, judgment_lines
+from ranktune.solvers.data.columns.grammar import ids_of
 
 
 class Judged(NamedTuple):
@@ -63,8 +60,7 @@ class Judgments:
                 f"{self.path} judges pairs of query and document, and the data have no column of {lacks} ids. Name "
                 f'it: {option}="COLUMN".'
             )
-        queries = query_ids.tolist() if isinstance(query_ids, np.ndarray) else query_ids
-        pairs = list(zip(map(str, queries), map(str, document_ids.tolist()), strict=True))
+        pairs = list(zip(ids_of(query_ids), ids_of(document_ids), strict=True))
         grades = np.array([self.grade(*pair) for pair in pairs])
         known = ~np.isnan(grades)
         if not known.any():
@@ -95,69 +91,23 @@ class Judgments:
         return Judged(grades[known], np.array(weights), known)
 
 
-def read_judgments(path: str | Path, named: JsonView = MappingProxyType({})) -> Judgments:
+def read_judgments(path: str | Path, given: JsonView = MappingProxyType({})) -> Judgments:
     """Return the judgments in a file, plain or compressed, whose form `judgment_files` finds.
 
-    named are options of reading, such as qid="keyword", which hold where a column of the file has that title. Raises
+    given are options of reading, such as qid="keyword", which hold where a column of the file has that title. Raises
     DataError for a document with several grades.
     """
-    path = Path(path)
-    if path.suffix == ".parquet" or {"relevance", "weight"} <= set(first_line(path).split(",")):
-        return _of_clicks(path)
+    rows, words = named("ranktune.solvers.data.readers.tables.judgment_files:judgments_in")(Path(path), given)
     by_query: dict[str, dict[str, float]] = {}
-    lines, words = judgment_lines(path, named)
-    for place, query, document, grade in lines:
+    weights: dict[str, dict[str, float]] = {}
+    for query, document, grade, weight in rows:
         known = by_query.setdefault(query, {}).setdefault(document, grade)
         if known != grade:
             raise DataError(
-                f"{place}: document {document} of query {query} has grade {grade:g}, and a line before gives it "
-                f"{known:g}. Keep one of them."
+                f"{path}: document {document} of query {query} has the grades {known:g} and {grade:g}. Keep one of "
+                "them."
             )
-    if not by_query:
-        raise DataError(f"{path}: holds no judgments. {FORMS}")
-    return Judgments(path, by_query, words={text: query for text, query in words.items() if text not in by_query})
-
-
-def _of_clicks(path: Path) -> Judgments:
-    """Return the judgments in a table, without those that are unknown or have no weight."""
-    what = (
-        "is no table of judgments ({}). They are query, document, relevance, weight, as `ranktune clicks` writes them"
-    )
-    columns = small_table(path, {"query": str, "document": str, "relevance": float, "weight": float}, what)
-    rows = list(zip(*columns, strict=True))
-    known = [row for row in rows if row[2] is not None and math.isfinite(row[2]) and (row[3] or 0.0) > 0.0]
-    if not known:
-        raise DataError(f"{path}: none of its {len(rows)} judgments is known. Give more of the click log.")
-    by_query: dict[str, dict[str, float]] = {}
-    weights: dict[str, dict[str, float]] = {}
-    for query, document, relevance, weight in known:
-        query, document = query or "", document or ""  # as the query of a log without queries
-        if path.suffix != ".parquet":
-            query, document = unguarded(query), unguarded(document)
-        if by_query.setdefault(query, {}).setdefault(document, relevance) != relevance:
-            raise DataError(f"{path}: document {document} of query {query} has several grades. Keep one of them.")
-        weights.setdefault(query, {})[document] = weight
-    return Judgments(path, by_query, weights)
-
-
-def small_table(path: Path, columns: Mapping[str, type], otherwise: str) -> list[list[Any]]:
-    """Return columns of a table file as text or numbers. Raises DataError, as otherwise says, for others."""
-    table = named("ranktune.solvers.data.readers.tables.opening:open_table")(path)  # loads Arrow, which few files need
-    absent = [name for name in columns if name not in table.names]
-    if absent:
-        raise DataError(f"{path}: {otherwise.format(f'its columns are {listed(table.names)}')}.")
-    texts = dict(zip(columns, (column.to_pylist() for column in table.read(list(columns), text=True)), strict=True))
-    wrong = [
-        (name, text)
-        for name in texts
-        if columns[name] is float
-        for text in texts[name]
-        if text and number_of(text) is None
-    ]
-    if wrong:
-        name, text = wrong[0]
-        raise DataError(f"{path}: {otherwise.format(f'{text[:40]!r} of {name} is no number')}.")
-    return [
-        [number_of(text) if text else None for text in texts[name]] if kind is float else texts[name]
-        for name, kind in columns.items()
-    ]
+        if weight is not None:
+            weights.setdefault(query, {})[document] = weight
+    words = {text: query for text, query in words.items() if text not in by_query}
+    return Judgments(Path(path), by_query, weights or None, words)

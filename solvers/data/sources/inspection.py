@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
+from scipy import sparse
 
-from ranktune.solvers.core.arrays import Features, Floats, Ints, Json
+from ranktune.solvers.core.arrays import Features, Floats, Ints, Json, Mask
 from ranktune.solvers.data.columns.decisions import Decision, Undecided, answered, left_out
 from ranktune.solvers.data.columns.meanings import tells_after
-from ranktune.solvers.data.columns.roles import ROLES, Wanted, exact_names, named
+from ranktune.solvers.data.columns.roles import RESERVED, Wanted, exact_names, named
+from ranktune.solvers.data.columns.usual import USUAL, plain
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 
@@ -39,7 +41,6 @@ _CHANCE = 1e-9
 
 _ROW_ID = "is another whole number in nearly every row, like an id."
 _UNKNOWN = "If it is not known when documents are ranked"
-POSITIONS = ("position", "pos", "rank", "ranking")
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,15 @@ def suspects(queries: Queries) -> list[Suspect]:
     places: dict[str, int] = {}
     features: Features = sample.features
     numbers: Sequence[int] = range(sample.n_features)
-    if not isinstance(features, np.ndarray):  # a single value looks like nothing; rows do not give columns quickly
+    if not isinstance(features, np.ndarray):  # rows do not give columns quickly
         features = features.tocsc()
-        numbers = np.flatnonzero(np.diff(features.indptr) > 1).tolist()
+        filled = 2 * np.diff(features.indptr) >= sample.n_documents
+        numbers = np.flatnonzero(filled).tolist()
+        if len(pairs[0]) >= MIN_PAIRS:
+            for column, power in _sparse_powers(features, filled, sample.grades, pairs):
+                name = str(column + 1) if names is None else sources.get(names[column], names[column])
+                if name not in powers or power.share > powers[name].share:
+                    powers[name], places[name] = power, column
     for column in numbers:
         values, name = _column(features, column), str(column + 1) if names is None else names[column]
         source = sources.get(name, name)
@@ -112,7 +119,8 @@ def suspects(queries: Queries) -> list[Suspect]:
             reason += f' If it is the id of the document: document="{source}".'
         if kind:
             found[source] = Suspect(source, names is not None, kind, reason)
-    for source, (reason, is_asked) in _leaks(powers).items():
+    after = set() if names is None else {name for name in powers if tells_after(name)}
+    for source, (reason, is_asked) in _leaks(powers, after).items():
         is_copy = _is_copy(_column(queries.features, places[source]), queries)
         asked = is_copy or (is_asked and names is not None)
         found[source] = Suspect(source, names is not None, LEAK, _COPY if is_copy else reason, is_copy, asked)
@@ -154,10 +162,9 @@ def _note(name: str, reason: str | None) -> str:
     """Return why a feature is suspect or what else its name stands for, with the argument that changes it."""
     if reason is not None:
         return f"{reason} {_UNKNOWN}: {_drop(name)}"
-    for role in ROLES.values():
-        if name.lower() in role.names:
-            return f'Called as {role.what}s are: {role.option}="{name}", or {_drop(name)}'
-    if name.lower() in POSITIONS:
+    if (role := RESERVED.get(plain(name))) is not None:
+        return f'Called as {role.what}s are: {role.option}="{name}", or {_drop(name)}'
+    if plain(name) in USUAL["position"].names:
         return f"Called as a position is. {_UNKNOWN}: {_drop(name)}"
     return ""
 
@@ -219,20 +226,61 @@ def _power(values: Floats, grades: Floats, pairs: tuple[Ints, Ints]) -> _Power:
     return _Power(share, right / max(apart, 1), apart, falls, _explained(values, grades) >= NEARLY_ALL)
 
 
-def _leaks(powers: Mapping[str, _Power]) -> dict[str, tuple[str, bool]]:
+def _sparse_powers(
+    features: sparse.csc_matrix, filled: Mask, grades: Floats, pairs: tuple[Ints, Ints]
+) -> Iterator[tuple[int, _Power]]:
+    """Yield the columns that are not filled and have more than a value, with what they order; NaN is a missing value.
+
+    All of them at once take as long as their values: there may be a hundred thousand.
+    """
+    numbers = np.flatnonzero(~filled & (np.diff(features.indptr) > 1))
+    known = features[:, numbers].astype(np.float64)
+    missing = np.flatnonzero(np.isnan(known.data))
+    of_value = np.repeat(np.arange(len(numbers)), np.diff(known.indptr))
+    smallest = np.zeros(len(numbers))  # most documents have 0
+    np.fmin.at(smallest, of_value, known.data)
+    known.data[missing] = np.floor(smallest[of_value[missing]]) - 1.0
+    rows = known.tocsr()
+    difference = (rows[pairs[0]] - rows[pairs[1]]).tocsc()
+    difference.eliminate_zeros()
+    apart = np.diff(difference.indptr)
+    right = np.bincount(np.repeat(np.arange(len(numbers)), apart)[difference.data > 0.0], minlength=len(numbers))
+    explained = _explained_of_columns(known, grades)
+    for number, count, rising, share in zip(numbers.tolist(), apart.tolist(), right.tolist(), explained, strict=True):
+        better = max(rising, count - rising)
+        of_all = (better + 0.5 * (len(pairs[0]) - count)) / len(pairs[0])
+        yield number, _Power(of_all, better / max(count, 1), count, 2 * rising < count, share >= NEARLY_ALL)
+
+
+def _explained_of_columns(features: sparse.csc_matrix, grades: Floats) -> Floats:
+    """Return the share of each column's variance that lies between the grades."""
+    _, codes, counts = np.unique(grades, return_inverse=True, return_counts=True)
+    if counts.min() < 2:
+        return np.zeros(features.shape[1])
+    of_grade = sparse.csr_matrix((np.ones(len(codes)), (codes, np.arange(len(codes)))))
+    means = np.asarray((of_grade @ features).todense()) / counts[:, None]
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # squares of huge values, constant columns
+        mean = counts @ means / len(grades)
+        total = np.asarray(features.multiply(features).mean(axis=0)).ravel() - mean**2
+        between = counts @ (means - mean) ** 2 / len(grades)
+        return np.where((total > 0.0) & np.isfinite(total), between / total, 0.0)
+
+
+def _leaks(powers: Mapping[str, _Power], called_after: Collection[str]) -> dict[str, tuple[str, bool]]:
     """Return features that order documents too well to be known before, each with why, and whether it must be decided.
 
+    called_after are those called as what follows a ranking.
     All is relative to the other features. One that is called as what follows a ranking needs less evidence: that it is
     better than every other, or hardly ever wrong where it tells documents apart.
     """
-    shares = sorted((power.share for name, power in powers.items() if not tells_after(name)), reverse=True)
+    shares = sorted((power.share for name, power in powers.items() if name not in called_after), reverse=True)
     shares = [*shares, HALF]
     far = [n for n in range(1, len(shares)) if shares[n - 1] >= WELL and _errs(shares[n - 1]) <= FAR * _errs(shares[n])]
     few = [n for n in far if n <= max(2, len(powers) // 3)]
     rest = shares[few[-1] if few else 0]
     found: dict[str, tuple[str, bool]] = {}
     for name, (share, sure, apart, falls, is_function) in powers.items():
-        how, after = "against" if falls else "as", tells_after(name)
+        how, after = "against" if falls else "as", name in called_after
         best = share * (share >= AFTER)
         reason = f"alone orders {share:.1%} of the pairs of documents {how} their grades do, others {rest:.1%} at most."
         if after and sure >= SURE and apart >= MIN_PAIRS and _errs(best) > BETTER * _errs(rest):

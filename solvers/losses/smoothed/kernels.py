@@ -32,7 +32,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.losses.smoothed.draws import rankings, stream
-from ranktune.solvers.losses.smoothed.phi import LOGISTIC, phi_and_slope
+from ranktune.solvers.losses.smoothed.phi import LOGISTIC, phi_and_slope, total
 
 NEIGHBOURS, SUM, PRECISION, FIRST, STOPS = range(5)
 
@@ -368,8 +368,8 @@ def _pairs(
             for b in range(len(w)):
                 theirs[b] += u[b]
                 curved[b] += c[b]
-            by_score[p] -= _total(u)
-            twice[p] += _total(c)
+            by_score[p] -= total(u)
+            twice[p] += total(c)
     for p in range(n):
         slope[documents[p]] = by_score[p]
         bend[documents[p]] = twice[p]
@@ -406,18 +406,3 @@ def _weigh(sums: Sums, codes: Codes, p: int, begin: int, unplaced: int, weight: 
             weight[b] += sums.by_level[slot, codes[sums.documents[begin + b]]]
         if other >= 0:
             weight[b] += sums.by_level[other, mine] + (sums.together[slot, other] if slot >= 0 else 0.0)
-
-
-@inlined
-def _total(values: Floats) -> float:
-    """Return the sum of values, by four partial sums."""
-    a = b = c = d = 0.0
-    whole = len(values) // 4 * 4
-    for p in range(0, whole, 4):
-        a += values[p]
-        b += values[p + 1]
-        c += values[p + 2]
-        d += values[p + 3]
-    for p in range(whole, len(values)):
-        a += values[p]
-    return (a + b) + (c + d)

@@ -25,7 +25,7 @@ from ranktune.studies.benchmarks.tables import Table
 from ranktune.studies.benchmarks.turnkey.data import Case
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, Budget, compete, given, version_of
 from ranktune.tuner.selection.estimate import for_few_queries
-from ranktune.tuner.statistics.intervals import Interval
+from ranktune.tuner.statistics.measured import Interval
 
 METRICS = (METRIC, f"{METRIC}:letor")
 

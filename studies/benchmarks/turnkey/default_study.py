@@ -38,7 +38,7 @@ def measured(seed: int, cache: str, folder: Path, options: Sequence[str]) -> Row
     result = load_result(StudyFolder(folder / "home" / name).result)
     return {
         "seed": str(seed), "cache": cache, "conclusion s": took.answer, "wall s": took.wall, "cpu s": took.cpu,
-        METRIC: float(result["best"]["test_metrics"][METRIC]),
+        METRIC: result.test_metrics[METRIC],
     }  # fmt: skip
 
 

@@ -239,7 +239,7 @@ def test_stopped_trials_are_in_the_record_and_every_export(tmp_path: Path) -> No
 
 def test_a_conclusion_of_a_time_before_racing_can_still_be_read(tmp_path: Path) -> None:
     declare(tmp_path, "s")
-    result = finish(tmp_path, "s")
+    result = finish(tmp_path, "s").as_dict()
     del result["stopped"]
     (tmp_path / "s" / "result.json").write_text(json.dumps(result))
     (line,) = listing(tmp_path)

@@ -8,8 +8,9 @@ from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial
 from ranktune.dashboards.views.registry import build
 from ranktune.tuner.policy.policy import POLICY
-from tests.support.page_studies import concluded
-from tests.support.study_samples import keyed, study_data, trials_of
+from ranktune.tuner.selection.rows import TuningGain
+from ranktune.tuner.statistics.measured import Interval
+from tests.support.study_samples import concluded, keyed, study_data, trials_of
 
 SOLVERS = ("LambdaRank", "RankSVM")
 BUDGET, STARTUP = 30, POLICY.search.startup
@@ -34,12 +35,9 @@ def test_nothing_is_said_about_random_search_from_a_few_random_trials() -> None:
 
 def test_a_finished_study_says_what_tuning_gained_on_test_and_none_where_it_did_not() -> None:
     data = study_of(trials_of(BUDGET))
-    gain = {"default": "RankSVM", "gain": 0.0123, "gain_interval": [-0.001, 0.026], "p_value": 0.07}
-    finished = replace(data, result=concluded("s") | {"tuning": gain})
+    gain = TuningGain("RankSVM", Interval(0.0123, -0.001, 0.026), 0.07)
+    finished = replace(data, result=concluded("s", tuning=gain))
     note = panel_of(finished).note
     assert note.startswith(
         "Gain of tuning on test: +0.0123 (-0.0010 to +0.0260) over the best of the solvers' defaults (RankSVM)."
     )
-    none = {"default": "RankSVM", "gain": None, "gain_interval": None, "p_value": None}
-    note = panel_of(replace(data, result=concluded("s") | {"tuning": none})).note
-    assert note.startswith("Gain of tuning: none, the model is the best of the solvers' defaults (RankSVM).")

@@ -33,7 +33,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         declare(result, name)
         append(result, name, trials_of(4))
         counts = {"trials": 4, "stopped": 0}
-        (result / name / "result.json").write_text(json.dumps(finish(result, name) | counts))
+        (result / name / "result.json").write_text(json.dumps(finish(result, name).as_dict() | counts))
         write_evidence(evidence_of(PAIR, 30), result / name / "evidence.npz")
     return result
 

@@ -13,15 +13,19 @@ import ranktune
 from ranktune.dashboards.terminal.formats import formatted
 from ranktune.dashboards.terminal.leaderboard import report
 from ranktune.dashboards.terminal.tables import table
-from tests.dashboards.terminal.test_leaderboard import result
+from tests.dashboards.terminal.test_leaderboard import ROWS, result
 from tests.support.commands import called, letor, succeeded
+
+CELLS = [[f"{mean:.4f}", f"{mean:.4f} [0.440, 0.560]"] for mean in (0.5, 0.49, 0.46)]
 
 
 def test_csv_has_every_column_and_row() -> None:
     head, *rows = csv.reader(StringIO(formatted(report(result()), "csv")))
     assert head == ["solver", "vali", "test [95%]", "p Holm", "features", "kB", "us/doc", "fit s", "trials"]
     assert [row[:3] for row in rows] == [
-        [line["solver"], f"{line['vali']:.4f}", "0.5000 [0.450, 0.550]"] for line in result()["leaderboard"]
+        [row.solver, f"{row.vali.mean:.4f}", f"{row.test.mean:.4f} [0.440, 0.560]"]
+        for row in ROWS
+        if row.vali and row.test
     ]
 
 

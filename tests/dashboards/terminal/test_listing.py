@@ -2,16 +2,18 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ranktune.dashboards.terminal.listing import listing, listing_table
 from ranktune.tuner.splits.seals import write_sealed
+from ranktune.tuner.statistics.measured import Interval
 from ranktune.tuner.study.lock import owning
 from tests.support.commands import called, printed
-from tests.support.page_studies import append, declare, finish
-from tests.support.study_samples import trials_of
+from tests.support.page_studies import append, declare, finish, save
+from tests.support.study_samples import row_of, trials_of
 
 
 def listed(home: Path, width: int = 80) -> str:
@@ -21,12 +23,10 @@ def listed(home: Path, width: int = 80) -> str:
 def test_a_blend_has_a_score(tmp_path: Path) -> None:
     declare(tmp_path, "s")
     result = finish(tmp_path, "s", ("Blend", "RankSVM"))
-    result["best"] |= {"vali": None, "vali_interval": None}
-    (tmp_path / "s" / "result.json").write_text(json.dumps(result))
+    save(replace(result, leaderboard=(row_of("Blend", vali=None),)), tmp_path)
     (line,) = listing(tmp_path)
-    assert line["best"] == result["estimate"]
-    result["best"] |= {"again": 0.61}
-    (tmp_path / "s" / "result.json").write_text(json.dumps(result))
+    assert line["best"] == result.estimate.mean
+    save(replace(result, leaderboard=(row_of("Blend", vali=None, again=Interval(0.61, 0.6, 0.62)),)), tmp_path)
     assert "0.6100" in listed(tmp_path)
 
 

@@ -22,9 +22,8 @@ from ranktune.notebook import StudyResult
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.models.base import load_model
 from tests.support.engine_samples import graded
-from tests.support.page_studies import concluded
 from tests.support.postgres_server import free_port
-from tests.support.study_samples import trial
+from tests.support.study_samples import concluded, trial
 
 SECRET = "s3cr3t"
 
@@ -67,9 +66,9 @@ def test_the_path_of_a_number_that_is_not_whole_has_its_places_as_steps() -> Non
 
 
 def test_a_result_has_the_scores_of_its_model() -> None:
-    result = concluded("s") | {"stopped": 2}
+    result = concluded("s", stopped=2)
     scores = scores_of(result)
-    assert scores["test_ndcg_at_10"] == result["best"]["test"] and scores["vali_ndcg_at_10"] == result["best"]["vali"]
+    assert scores["test_ndcg_at_10"] == scores["vali_ndcg_at_10"] == 0.5 and scores["estimate_ndcg_at_10"] == 0.48
     assert scores["stopped"] == 2.0 and scores["failed"] == 0.0
 
 

@@ -13,38 +13,38 @@ from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views import compare, overview
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence, write_evidence
-from ranktune.tuner.selection.results import BASELINE
+from ranktune.tuner.selection.rows import BASELINE, Gain
 from ranktune.tuner.splits.seals import write_sealed
 from ranktune.tuner.statistics.comparisons import compare as compared
+from ranktune.tuner.statistics.measured import Comparison
 from tests.support.page_studies import append, declare, finish
 from tests.support.study_samples import number, trials_of
 
-GAIN = {
-    "baseline": "column:today", "part": "test", "difference": 0.0213, "interval": [0.0101, 0.0324], "mean_a": 0.5,
-    "mean_b": 0.4787, "p_randomisation": 0.0004, "wins": 80, "ties": 20, "losses": 57, "queries": 157,
-}  # fmt: skip
+PAIRED = Comparison(
+    0.0213, 0.0101, 0.0324, p_randomisation=0.0004, p_t=0.0, p_wilcoxon=0.0, effect=0.1, wins=80, ties=20, losses=57,
+    level=0.95, mean_a=0.5, mean_b=0.4787, queries=157,
+)  # fmt: skip
 
 
 def made(home: Path, name: str, labels: tuple[str, ...] = ("LambdaRank", "RankSVM"), **more: Any) -> Path:
     declare(home, name)
     append(home, name, trials_of(6))
-    result = finish(home, name, labels) | more
-    (home / name / "result.json").write_text(json.dumps(result))
+    finish(home, name, labels, **more)
     return home / name
 
 
-def test_the_first_sentence_of_the_overview_says_whether_it_is_better(tmp_path: Path) -> None:
-    data = open_study(made(tmp_path, "mine", ("LambdaRank", "RankSVM", BASELINE), gain=GAIN))
-    conclusion = overview.panels(data)[0]
-    expected = "The chosen model is 0.0213 better than the baseline [0.0101, 0.0324], p = 0.0004, on 157 test queries."
-    assert conclusion.note.startswith(expected)
-    assert BASELINE not in conclusion.note.removeprefix(expected)
-    rows = {row[0]: row[1] for row in conclusion.table.rows}
-    assert rows["baseline"] == "column:today" and rows["gain over the baseline (test)"] == 0.0213
-    assert "baseline" not in overview.panels(open_study(made(tmp_path, "other")))[0].note
-    worse = GAIN | {"difference": -0.01, "interval": [-0.03, 0.01]}
-    text = overview.panels(open_study(made(tmp_path, "worse", gain=worse)))[0].note
-    assert "0.0100 worse than the baseline [-0.0100, 0.0300], p = 0.0004, on 157 test queries: not significant" in text
+def test_the_overview_says_whether_it_is_better_than_today(tmp_path: Path) -> None:
+    def said(name: str, comparison: Comparison | None) -> str:
+        gain = None if comparison is None else Gain("column:today", "test", comparison)
+        data = open_study(made(tmp_path, name, ("LambdaRank", "RankSVM", BASELINE), gain=gain))
+        return str({row[0]: row[1] for row in overview.panels(data)[0].table.rows}["Better than today"])
+
+    assert said("better", PAIRED) == (
+        "It is better than the baseline column:today: +0.0213 (+0.0101 to +0.0324) on 157 test queries, p = 0.0004."
+    )
+    assert "not shown to be better" in said("unclear", replace(PAIRED, difference=-0.01, low=-0.03))
+    assert "Keep the baseline" in said("worse", replace(PAIRED, difference=-0.02, low=-0.03, high=-0.01))
+    assert "--baseline column:NAME" in said("unknown", None)
 
 
 def test_any_two_rows_of_studies_on_the_same_queries_are_paired(tmp_path: Path) -> None:

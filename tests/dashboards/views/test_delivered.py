@@ -22,8 +22,8 @@ def test_what_the_page_says_to_run_runs(tmp_path: Path) -> None:
     facts = {str(row[0]): row[1] for row in shown["data"].table.rows}
     assert facts["features"] == 5 and facts["queries"] == 16 and facts["test queries"] == 4
     use = {str(row[0]): str(row[1]) for row in shown["use"].table.rows}
-    for what in ("score documents", "evaluate it on graded queries", "explain an order", "see the formats"):
-        words = shlex.split(use[what].replace("DATA", str(data)).replace("QUERY", "3"))
+    for what in ("score documents", "compare it with the ranking of today", "explain an order", "see the formats"):
+        words = shlex.split(use[what].replace("DATA", str(data)).replace("QUERY", "3").replace("NAME", "1"))
         done = called(*words[1:])
         assert done.exit_code == 0, (words, done.output)
     assert len(eval(use["score documents in Python"], {"ranktune": ranktune, "X": np.zeros((2, 5))})) == 2

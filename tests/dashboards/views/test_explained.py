@@ -14,7 +14,7 @@ from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import stumps
 from ranktune.tuner.selection.evidence import Effect, ExplainedQuery, Explanations, Importance
-from ranktune.tuner.statistics.intervals import Interval
+from ranktune.tuner.statistics.measured import Interval
 from tests.support.study_samples import (
     HOSTILE,
     evidence_of,

@@ -13,13 +13,11 @@ from tests.support.study_samples import named, number, numbers, study_data, stud
 @pytest.mark.parametrize("count", [1, 7, 40, 777])
 def test_every_trial_is_counted_once_where_it_went(count: int) -> None:
     trials = trials_of(count, failing=5)
-    shown = panels(study_data(trials, sampler="random"))[-1]
-    for j, solver in enumerate(shown.table.columns[1:], start=1):
-        assert numbers(row[j] for row in shown.table.rows).sum() == sum(t.solver == solver for t in trials)
-    assert len(shown.table.rows) <= 20
-    assert [trace["y"] for trace in traces(shown)] == [
-        [row[j] for row in shown.table.rows] for j in range(1, len(shown.table.columns))
-    ]
+    table = panels(study_data(trials, sampler="random"))[-1].table
+    for solver in {trial.solver for trial in trials}:
+        often = [row[2] for row in table.rows if row[0] == solver]
+        assert sum(often) == sum(t.solver == solver for t in trials)
+    assert len(set(table["Trials"])) <= 20
 
 
 def test_slices_are_what_the_surrogate_predicts() -> None:

@@ -7,13 +7,15 @@ import pytest
 
 from ranktune.dashboards.views.queries import MAX_OTHERS, panels
 from ranktune.tuner.selection.evidence import QueryDocuments
-from ranktune.tuner.selection.results import BASELINE
+from ranktune.tuner.selection.rows import BASELINE
+from ranktune.tuner.statistics.measured import Interval
 from tests.support.study_samples import (
+    concluded,
     evidence_of,
     keyed,
     named,
     numbers,
-    result_of,
+    row_of,
     study_data,
     study_of_splits,
     traces,
@@ -24,7 +26,8 @@ LABELS = ("RankSVM", "LambdaRank", "ListNet")
 
 def test_differences_are_sorted_and_counts_add_up() -> None:
     evidence = evidence_of(LABELS)
-    result = panels(study_data(evidence=evidence, solvers=LABELS, result=result_of(LABELS)))
+    rows = tuple(row_of(label, k, difference=None) for k, label in enumerate(LABELS))
+    result = panels(study_data(evidence=evidence, solvers=LABELS, result=concluded(leaderboard=rows)))
     wins = keyed(result, "wins")
     differences = named(result, "difference")
     assert [panel.group for panel in differences] == [row[0] for row in wins.table.rows] == list(LABELS[1:])
@@ -44,14 +47,15 @@ def test_differences_are_sorted_and_counts_add_up() -> None:
 
 def test_the_baseline_is_compared_first() -> None:
     labels = (*LABELS, BASELINE)
-    shown = panels(study_data(evidence=evidence_of(labels), solvers=LABELS, result=result_of(labels)))
+    shown = panels(study_data(evidence=evidence_of(labels), solvers=LABELS, result=concluded(labels=labels)))
     assert [row[0] for row in shown[0].table.rows] == [BASELINE, *LABELS[1:]]
     assert keyed(shown, "distribution").table.columns[3] == BASELINE
 
 
 def test_the_leaderboard_s_comparisons_are_repeated() -> None:
-    result = result_of(LABELS)
-    result["leaderboard"][1] |= {"difference": -0.02, "difference_interval": [-0.05, 0.01], "p_value": 0.125}
+    result = concluded(labels=LABELS)
+    second = replace(result.leaderboard[1], difference=Interval(-0.02, -0.05, 0.01), p_value=0.125)
+    result = replace(result, leaderboard=(result.best, second, *result.leaderboard[2:]))
     shown = panels(study_data(evidence=evidence_of(LABELS), solvers=LABELS, result=result))
     assert list(shown[0].table.rows[0][4:]) == [0.02, -0.01, 0.05, 0.125]
 
@@ -70,14 +74,14 @@ def test_folds_are_pooled_each_with_its_own_chosen_model() -> None:
 def test_at_most_so_many_others_in_the_order_of_the_leaderboard() -> None:
     labels = tuple(f"model {k}" for k in range(12))
     board = (labels[0], *reversed(labels[1:]))
-    shown = panels(study_data(evidence=evidence_of(labels), result=result_of(board)))
+    shown = panels(study_data(evidence=evidence_of(labels), result=concluded(labels=board)))
     groups = [panel.group for panel in named(shown, "difference")]
     assert groups == list(board[1 : MAX_OTHERS + 1])
 
 
 def test_the_worst_queries_come_with_documents_as_the_chosen_model_ranks_them() -> None:
     evidence = evidence_of(LABELS)
-    shown = panels(study_data(evidence=evidence, solvers=LABELS, result=result_of(LABELS)))
+    shown = panels(study_data(evidence=evidence, solvers=LABELS, result=concluded(labels=LABELS)))
     worst = named(shown, "worst")
     ndcg = dict(zip(evidence.queries, evidence.values["ndcg@10"][0], strict=True))
     expected = sorted(

@@ -15,7 +15,6 @@ from ranktune.dashboards.figures.panels import Panel, panels_json, to_json
 from ranktune.dashboards.figures.plotly import plain
 from ranktune.dashboards.records.study import StudyData, duration, open_study
 from ranktune.dashboards.views import compare as view_compare
-from ranktune.dashboards.views.overview import sentences
 from ranktune.dashboards.views.progress import seconds_a_trial
 from ranktune.dashboards.views.registry import VIEWS, build, view_json
 from ranktune.dashboards.web.page import study_json
@@ -24,9 +23,10 @@ from ranktune.solvers.models.linear import LinearModel
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF
 from tests.support.finished import Finished
-from tests.support.page_studies import concluded, hostile_data
+from tests.support.page_studies import hostile_data
 from tests.support.study_samples import (
     HOSTILE,
+    concluded,
     conditions,
     evidence_of,
     figure_of,
@@ -77,7 +77,8 @@ def test_a_study_that_has_run_is_drawn_with_its_scores_and_models(key: str, fini
     assert any(panel.figure is not None for panel in panels) and data.result is not None
     if key == "queries":
         chosen = numbers(row[2] for row in keyed(panels, "difference-0").table.rows)
-        assert chosen.mean() == pytest.approx(data.result["leaderboard"][0]["test"], abs=1e-5)
+        assert data.result.best.test is not None
+        assert chosen.mean() == pytest.approx(data.result.best.test.mean, abs=1e-5)
     model = data.splits[0].model("RidgeRanker")
     if key == "weights" and isinstance(model, LinearModel):
         shown = {panel.group: panel for panel in named(panels, "weights")}["RidgeRanker"].table.rows
@@ -123,28 +124,16 @@ def test_json_has_no_nan() -> None:
         to_json(object())
 
 
-def test_the_conclusion_says_what_the_result_says() -> None:
-    result = concluded("sample")
-    text = sentences(result)
-    assert "LambdaRank was chosen by validation among 20 trials" in text
-    assert "ndcg@10 is 0.5000 [0.4400, 0.5600] on test queries" in text
-    assert "0.4800 [0.4300, 0.5300] by validation, corrected for selection" in text
-    assert text.endswith("Not significantly different (p > 0.05, corrected for multiple comparisons): RankSVM.")
-    assert text.count(". ") == 1  # two sentences
-    result["leaderboard"][1]["p_holm"] = 0.01
-    assert sentences(result).endswith("the other 1 (p <= 0.05, corrected for multiple comparisons).")
-
-
 def test_the_leaderboard_has_the_numbers_of_the_result(tmp_path: Path) -> None:
     result = concluded("sample")
     panel = keyed(build("overview", states(tmp_path)["finished"]), "leaderboard")
-    for r, row in zip(result["leaderboard"], panel.table.rows, strict=True):
+    for r, row in zip(result.leaderboard, panel.table.rows, strict=True):
         named = dict(zip(panel.table.columns, row, strict=True))
-        assert (named["model"], named["validation"], named["test"]) == (r["solver"], r["vali"], r["test"])
-        assert [named["test low"], named["test high"]] == r["test_interval"]
-        assert named["p Holm"] == r["p_holm"]
-        assert named["verdict"] == {"not told apart": "not significantly different"}.get(r["verdict"], r["verdict"])
-    assert traces(panel)[1]["x"] == [row["test"] for row in result["leaderboard"]]
+        assert r.vali is not None and r.test is not None
+        assert (named["model"], named["validation"], named["test"]) == (r.solver, r.vali.mean, r.test.mean)
+        assert (named["test low"], named["test high"]) == (r.test.low, r.test.high)
+        assert (named["p Holm"], named["verdict"]) == (r.p_holm, r.verdict)
+    assert traces(panel)[1]["x"] == [row.test.mean for row in result.leaderboard if row.test is not None]
 
 
 def test_expected_best_is_the_mean_over_all_choices() -> None:

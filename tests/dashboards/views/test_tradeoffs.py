@@ -7,9 +7,9 @@ import pytest
 from ranktune.dashboards.views.tradeoffs import panels
 from ranktune.tuner.statistics.pareto import COSTS, Option, front, knee
 from tests.support.study_samples import (
+    concluded,
     figure_of,
     keyed,
-    result_of,
     study_data,
     study_of_splits,
     traces,
@@ -33,7 +33,7 @@ def test_the_cost_of_features_is_shown_where_the_study_gives_costs() -> None:
 @pytest.mark.parametrize("cost", [cost for cost in COSTS if cost != "cost"])
 def test_fronts_knees_and_rings_are_those_of_the_trials(cost: str) -> None:
     trials = trials_of(60, failing=7)
-    result = panels(study_data(trials, result=result_of()))
+    result = panels(study_data(trials, result=concluded()))
     shown = keyed(result, f"{cost}-0")
     options = [
         Option(str(t.number + 1), t.value, t.nonzeros, t.bytes, t.microseconds, t.seconds)
@@ -41,8 +41,9 @@ def test_fronts_knees_and_rings_are_those_of_the_trials(cost: str) -> None:
         if t.value is not None
     ]
     models = [
-        Option("None", *(row[name] for name in ("vali", "nonzeros", "bytes", "microseconds", "seconds")))
-        for row in result_of()["leaderboard"]
+        Option("None", row.vali.mean, row.nonzeros, row.bytes, row.microseconds, row.seconds)
+        for row in concluded().leaderboard
+        if row.vali is not None
     ]
     line = [row for row in shown.table.rows if str(row[0]).startswith("front")]
     assert [str(row[1]) for row in line] == [option.label for option in front([*options, *models], cost)]
@@ -89,7 +90,8 @@ def test_unknown_costs_are_reported() -> None:
 
 def test_each_split_has_a_leaderboard() -> None:
     splits = [(name, trials_of(20, seed=k), None) for k, name in enumerate(("Fold1", "Fold2"))]
-    result = result_of() | {"folds": [{"name": "Fold2", "leaderboard": result_of(LABELS, 0.8)["leaderboard"]}]}
+    second = concluded("s", LABELS, ("Fold1", "Fold2"), 0.8).folds[1]
+    result = concluded(folds=(second,))
     shown = panels(study_of_splits(splits, result=result))
     by_key = {panel.key: panel for panel in shown}
     assert {panel.group for panel in shown} == {"Fold1", "Fold2"}

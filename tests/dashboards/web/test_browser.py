@@ -18,8 +18,8 @@ from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views.registry import VIEWS
 from ranktune.dashboards.web.report import report_html
 from tests.support.finished import Finished
-from tests.support.page_studies import LINE, append, concluded, declare, finish, hostile_data
-from tests.support.study_samples import evidence_of, study_data, trial, trials_of
+from tests.support.page_studies import LINE, append, declare, finish, hostile_data
+from tests.support.study_samples import concluded, evidence_of, study_data, trial, trials_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (Debian's package chromium)")
@@ -194,11 +194,11 @@ def test_the_conclusion_and_the_shown_view_are_printed_in_light_colours(browser:
         "[...document.querySelectorAll('.plot')].every((plot) => !plot.checkVisibility() || plot.querySelector('svg'))"
     )
     assert page.locator(".printed > h2").all_inner_texts() == ["Overview", "Queries"]
-    assert "…" not in page.get_by_test_id("panel-summary").inner_text()  # nothing of it is cut
+    assert "…" not in page.get_by_test_id("panel-conclusion").inner_text()  # nothing of it is cut
     page.emulate_media(media="print")
-    box = page.get_by_test_id("panel-summary").bounding_box()
+    box = page.get_by_test_id("panel-conclusion").bounding_box()
     assert box is not None and box["y"] + box["height"] < 900  # the first page, on which nothing else is
-    after = "getComputedStyle(document.querySelector('[data-testid=panel-summary] + .panel')).breakBefore"
+    after = "getComputedStyle(document.querySelector('[data-testid=panel-conclusion] + .panel')).breakBefore"
     assert page.evaluate(after) == "page"
     page.emulate_media(media="screen")
     assert page.evaluate("document.documentElement.dataset.theme") == "light"

@@ -16,8 +16,8 @@ from ranktune.dashboards.views.registry import VIEWS
 from ranktune.dashboards.web.report import report_html, write_report
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from tests.dashboards.web.test_page import Elements
-from tests.support.page_studies import append, concluded, declare, finish, hostile_data
-from tests.support.study_samples import PAIR, evidence_of, study_data, trials_of
+from tests.support.page_studies import append, declare, finish, hostile_data
+from tests.support.study_samples import PAIR, concluded, evidence_of, study_data, trials_of
 
 
 def payload_of(text: str) -> dict[str, Any]:
@@ -65,10 +65,10 @@ def test_the_command_writes_the_result(tmp_path: Path) -> None:
     panels = {panel["key"]: panel for panel in payload["views"][0]["panels"]}
     shown = panels["leaderboard"]["table"]
     rows = [dict(zip(shown["columns"], row, strict=True)) for row in shown["rows"]]
-    assert [row["test"] for row in rows] == [row["test"] for row in result["leaderboard"]]
-    assert [row["validation"] for row in rows] == [row["vali"] for row in result["leaderboard"]]
+    assert [row["test"] for row in rows] == [row.test.mean for row in result.leaderboard if row.test]
+    assert [row["validation"] for row in rows] == [row.vali.mean for row in result.leaderboard if row.vali]
     conclusion = dict(panels["conclusion"]["table"]["rows"])
-    assert conclusion["test ndcg@10"] == result["test_metrics"]["ndcg@10"]
+    assert conclusion["What to expect"] == result.conclusion.expect
     values = [row[trials["columns"].index("ndcg@10")] for row in trials["rows"]]
     assert values == pytest.approx([t.value for t in trials_of(4)], rel=1e-5)
 

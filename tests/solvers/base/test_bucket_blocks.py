@@ -11,7 +11,7 @@ from ranktune.solvers.blocks import buckets
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.disk.stored import write_queries
 from tests.support.blocks import parts_of
-from tests.support.buckets import s3_bucket
+from tests.support.buckets import put, s3_bucket
 
 
 @pytest.fixture
@@ -22,10 +22,8 @@ def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
 
 
 def upload(folder: Path, prefix: str) -> None:
-    import boto3
-
     for file in folder.iterdir():
-        boto3.client("s3").upload_file(str(file), "data", f"{prefix}/{file.name}")
+        put(f"data/{prefix}/{file.name}", file.read_bytes())
 
 
 def test_blocks_in_a_bucket_are_those_of_folders(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,14 +58,12 @@ def test_damage_is_noticed_and_not_kept(bucket: str, tmp_path: Path) -> None:
 
 
 def test_errors_say_what_is_wrong(bucket: str, tmp_path: Path) -> None:
-    import boto3
-
     with pytest.raises(DataError, match=r"s3://data/none: there is nothing"):
         fit_blocks(RidgeRanker(), f"{bucket}/none")
     with pytest.raises(DataError, match=r"s3://elsewhere/q.*Are bucket"):
         fit_blocks(RidgeRanker(), "s3://elsewhere/q")
     with pytest.raises(ParameterError, match="s3://BUCKET/PREFIX"):
         fit_blocks(RidgeRanker(), bucket)
-    boto3.client("s3").put_object(Bucket="data", Key="deep/../../x", Body=b"")
+    put("data/deep/more/x")
     with pytest.raises(DataError, match="no file of a stored data set"):
         fit_blocks(RidgeRanker(), f"{bucket}/deep")

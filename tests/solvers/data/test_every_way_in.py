@@ -17,10 +17,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import ipc
 
+import ranktune
+from ranktune.solvers.clicks.reading.click_log import ClickLog
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.columns.amounts import MISSING
+from ranktune.solvers.data.readers.judgments import read_judgments
 from ranktune.solvers.data.readers.tables.opening import open_table
 from ranktune.solvers.data.sources.catalogue import read
+from ranktune.solvers.rankings.opening import open_ranking
+from tests.support.click_logs import impressions
 
 Drawn = Mapping[str, list[str | None]]
 """A column as text, None where it is missing."""
@@ -114,15 +119,44 @@ def ways_in(table: Drawn, folder: Path, word: str) -> dict[str, object]:
     }
 
 
-def outcome(source: object) -> str:
+def as_training(source: Any) -> object:
+    queries = read(source)
+    return queries.feature_names, queries.features.tolist(), queries.grades.tolist(), list(queries.query_ids)
+
+
+def as_log(source: Any) -> object:
+    log = ClickLog.open(source)
+    return sorted(impressions(log).items()), log.account.left_out
+
+
+def ids_and(**columns: list[str | None]) -> Drawn:
+    """Return the columns of a table of documents, with ids."""
+    numbers: Any = range(24)
+    return {
+        "query": [f"q{k % 5}" for k in numbers],
+        "rank": [f"{k // 5 + 1}" for k in numbers],
+        "item": [f"d{k}" for k in numbers],
+        **columns,
+    }
+
+
+WAYS: Mapping[str, tuple[Callable[[Any], object], Callable[[Drawn], Drawn]]] = {
+    "training": (as_training, dict),
+    "judgments": (lambda source: read_judgments(source).by_query, lambda table: ids_and(rating=table["c0"])),
+    "scores": (lambda source: vars(open_ranking(source))["by_query"], lambda table: ids_and(score=table["c0"])),
+    "clicks": (as_log, lambda table: ids_and(click=table["grade"], time=table["c0"])),
+}
+"""What reads tables: its values, and the table that it is given, made of a drawn one."""
+
+
+def outcome(way: str, source: object) -> str:
     """Return the values that were read, or the refusal without its place."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RankTuneWarning)
-            queries = read(source)
+            return f"({WAYS[way][0](source)!r})"
     except DataError as error:
         return re.sub(r"^\S+: |\((string|double|int64)\)", "", str(error))
-    return repr((queries.feature_names, queries.features.tolist(), queries.grades.tolist(), list(queries.query_ids)))
 
 
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.thorough) for part in range(1, 50))])
@@ -130,16 +164,29 @@ def test_a_table_is_the_same_in_every_form(part: int, tmp_path: Path) -> None:
     refused = 0
     for seed in range(10 * part, 10 * part + 10):
         table, word = drawn(seed), list(filter(None, MISSING))[seed % (len(MISSING) - 1)]
-        ways = ways_in(table, tmp_path, word)
-        expected = outcome(ways["csv"])
-        refused += not expected.startswith("(")
-        for way, source in ways.items():
-            assert outcome(source) == expected, (seed, way, word)
-    assert refused < 10
+        for way, (_, made) in WAYS.items():
+            forms = ways_in(made(table), tmp_path, word)
+            expected = outcome(way, forms["csv"])
+            refused += not expected.startswith("(")
+            for form, source in forms.items():
+                if way == "training" or isinstance(source, Path):
+                    assert outcome(way, source) == expected, (seed, way, form, word)
+    assert refused < 30
+
+
+@pytest.mark.parametrize("way", ["judgments", "scores", "clicks"])
+def test_a_comma_may_be_the_decimal_sign(way: str, tmp_path: Path) -> None:
+    tables = [
+        WAYS[way][1]({"c0": [f"{k // 4}{sign}25" for k in range(24)], "grade": [f"{k % 2}{sign}0" for k in range(24)]})
+        for sign in ".,"
+    ]
+    expected, found = (outcome(way, delimited(table, tmp_path / "a.csv", ";")) for table in tables)
+    assert found == expected and found[0] == "("
 
 
 OPENED: Mapping[str, Callable[[Path], object]] = {
-    "training": read,
+    **{way: reads for way, (reads, _) in WAYS.items()},
+    "conversion": lambda path: ranktune.convert(path, path.parent / str(path.stat().st_mtime_ns)),
     "any table": lambda path: open_table(path).read(),
     "any table as text": lambda path: open_table(path).read(text=True),
 }
@@ -150,20 +197,25 @@ OPENED: Mapping[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda lines: [*lines[:3], "1,2", *lines[3:]], r"a\.csv:4: has 2 cells, and the first line 3"),
-        (lambda lines: [*lines[:3], "1,2,3,4", *lines[3:]], r"a\.csv:4: has 4 cells, and the first line 3"),
-        (lambda lines: [*lines[:3], "", *lines[3:]], r"a\.csv:4: is empty, and rows follow"),
-        (lambda lines: [lines[0].replace("c0", "qid"), *lines[1:]], "several columns called 'qid'"),
+        (lambda lines: [*lines[:3], "1,2", *lines[3:]], r"a\.csv.*:4: has 2 cells, and the first line 6"),
+        (lambda lines: [*lines[:3], lines[3] + ",4", *lines[3:]], r"a\.csv.*:4: has 7 cells, and the first line 6"),
+        (lambda lines: [*lines[:3], "", *lines[3:]], r"a\.csv.*:4: is empty, and rows follow"),
+        (lambda lines: [lines[0].replace("score", "qid"), *lines[1:]], "several columns called 'qid'"),
     ],
-    ids=["short", "long", "empty", "twice"],
 )
 def test_rows_that_are_not_whole_are_refused_alike(
     way: str, change: Callable[[list[str]], list[str]], words: str, tmp_path: Path
 ) -> None:
-    lines = ["qid,grade,c0", *(f"{k // 4},{k % 3},{k / 2}" for k in range(12))]
-    path = tmp_path / "a.csv"
-    path.write_text("\n".join(lines) + "\n\n")
-    OPENED[way](path)
-    path.write_text("\n".join(change(lines)) + "\n")
-    with pytest.raises(DataError, match=words):
+    if (way, "empty" in words) == ("judgments", True):
+        pytest.skip("files of Quepid have empty lines")
+    lines = [
+        "qid,grade,item,score,rank,click",
+        *(f"{k // 4},{k % 3},d{k},{k / 2},{k % 4 + 1},{k % 2}" for k in range(12)),
+    ]
+    for name, pack in (("a.csv", bytes), ("a.csv.gz", gzip.compress)):
+        path = tmp_path / name
+        path.write_bytes(pack(("\n".join(lines) + "\n\n").encode()))
         OPENED[way](path)
+        path.write_bytes(pack(("\n".join(change(lines)) + "\n").encode()))
+        with pytest.raises(DataError, match=words):
+            OPENED[way](path)

@@ -34,7 +34,7 @@ def several(scalings: tuple[str, ...]) -> dict[int, PassRanker]:
         )
         for loss in ("pairwise_hinge", "pairwise_squared_hinge", "pairwise_logistic")
         for weight, at in (("uniform", 3), ("ndcg", 3), ("recall", 4))
-        for k in range(6)  # five of a group are not looked at one by one
+        for k in range(6)
     ]
     for k, C in enumerate((1e-5, 1e-2, 10.0)):
         scaling = scalings[k % len(scalings)]
@@ -92,22 +92,14 @@ def test_long_lists_and_wide_scores_take_the_ways_of_one_alone() -> None:
     X = np.round(generator.normal(size=(1500, 4)), 3)
     queries = Queries.from_arrays(X, np.digitize(X @ [1.0, 2.0, 0.0, -1.0], [0.0, 2.0]), group=[700, 800])
     parts = [queries, queries]
-    rates = (1.0, 1.1, 1.2, 1.3, 1.4)  # as many of a group as are not looked at one by one
-    rankers: dict[int, PassRanker] = dict(
-        enumerate(
-            [
-                *[ElasticRank("pairwise_hinge", "uniform", passes=1, eta0=0.1 * rate) for rate in rates],
-                *[
-                    ElasticRank("pairwise_logistic", "ndcg", passes=1, eta0=300.0 * rate, l1=0.0, l2=0.0)
-                    for rate in rates
-                ],
-            ]
-        )
-    )
+    rankers: dict[int, PassRanker] = {
+        0: ElasticRank("pairwise_hinge", "uniform", passes=1),
+        1: ElasticRank("pairwise_logistic", "ndcg", passes=1, eta0=300.0, l1=0.0, l2=0.0),
+    }
     learners = JointLearners(queries, dtype=np.float64)
     learners.join(rankers)
     scores = [learners.learn(part) for part in parts]
-    assert (np.ptp(scores[-1][5:], axis=1) > 250.0).all()
+    assert np.ptp(scores[-1][1]) > 250.0
     for number, ranker in rankers.items():
         np.testing.assert_allclose(learners.weights()[number], alone(ranker, parts)[0], rtol=1e-7, atol=1e-10)
 

@@ -10,6 +10,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import pairwise as losses_module
+from ranktune.solvers.losses.pair_kernels import LONG
 from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall, PairWeight, Uniform
 from ranktune.solvers.losses.pairwise import (
     PairwiseHinge,
@@ -115,24 +116,26 @@ class TestLossContract:
         assert np.abs(gradient).max() > 1e-3
 
 
+@pytest.mark.parametrize("is_weighted", [False, True])
 @pytest.mark.parametrize("grades", [2, 8, 300])
 @pytest.mark.parametrize("loss", [PairwiseHinge(), PairwiseSquaredHinge(margin=0.7)], ids=repr)
-def test_long_lists_by_sorting_equal_all_pairs(loss: PairwiseLoss, grades: int) -> None:
-    generator = np.random.default_rng(grades)
-    y, s = generator.integers(0, grades, 300).astype(float), np.round(generator.normal(size=300), 2) + 1e6
-    queries = grouped(y)
+def test_long_lists_by_sorting_equal_all_pairs(loss: PairwiseLoss, grades: int, is_weighted: bool) -> None:
+    generator, length = np.random.default_rng(grades), LONG + 1
+    y, s = generator.integers(0, grades, length).astype(float), np.round(generator.normal(size=length), 2) + 1e6
+    queries = grouped(y).given(document_weights=generator.uniform(0.2, 3.0, length) if is_weighted else None)
     value, gradient = loss.value_and_gradient(s, queries)
-    assert value == pytest.approx(brute_value(loss, s, queries), rel=1e-9)
-    lead, pair = s[:, None] - s, y[:, None] > y
-    short = np.where(pair & (lead < loss.margin), loss.margin - lead, 0.0)  # type: ignore[attr-defined]
-    slope = (short > 0).astype(float) if isinstance(loss, PairwiseHinge) else 2 * short
-    np.testing.assert_allclose(gradient, (slope.sum(axis=0) - slope.sum(axis=1)) / pair.sum(), atol=1e-9)
+    (weight,) = all_weights(loss, s, queries)
+    assert value == pytest.approx(brute_value(loss, s, queries, [weight]), rel=1e-9)
+    lead = s[:, None] - s
+    short = np.where(lead < loss.margin, loss.margin - lead, 0.0)  # type: ignore[attr-defined]
+    slope = weight * ((short > 0) if isinstance(loss, PairwiseHinge) else 2 * short)
+    np.testing.assert_allclose(gradient, (slope.sum(axis=0) - slope.sum(axis=1)) / weight.sum(), atol=1e-9)
 
 
 @pytest.mark.parametrize("width", [1e-3, 20.0, 249.0, 251.0, 1e4])
-@pytest.mark.parametrize("weight", [DeltaNDCG(1), DeltaNDCG(7), DeltaNDCG(100), DeltaRecall(7)], ids=repr)
+@pytest.mark.parametrize("weight", [Uniform(), DeltaNDCG(1), DeltaNDCG(7), DeltaNDCG(100), DeltaRecall(7)], ids=repr)
 def test_the_logistic_loss_of_a_long_list_equals_all_pairs(weight: PairWeight, width: float) -> None:
-    """A few logarithms of products, of factors down to exp(-250), are the sum over the pairs."""
+    """It is the sum over the pairs, of logarithms of numbers up to exp(249)."""
     generator = np.random.default_rng(1)
     queries, loss = grouped(generator.integers(0, 5, 70).astype(float)), PairwiseLogistic(weight)
     scores = generator.normal(size=70)

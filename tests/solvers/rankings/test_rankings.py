@@ -155,7 +155,7 @@ def test_a_column_is_a_feature_by_number_or_a_column_that_is_none(queries: Queri
     with pytest.raises(DataError, match="Did you mean 'today'"):
         open_ranking("todya", frame)
     with pytest.raises(DataError, match="Give column:NUMBER"):
-        open_ranking("column:today", queries)
+        scored("column:today", queries)
     with pytest.raises(DataError, match="needs 1 features, and the data have 4"):
         scored("column:5", queries)
 
@@ -190,8 +190,8 @@ def test_missing_queries_documents_and_doubles_are_refused(queries: Queries) -> 
     assert_refused(frame[frame.qid != 3], queries, DataError, "no scores of 1 of 10 queries: 3")
     assert_refused(frame.drop(index=5), queries, DataError, "no score of document d5 of query")
     assert_refused(pd.concat([frame, frame[:1]]), queries, DataError, "two scores of document d0")
-    assert_refused(frame.drop(columns="qid"), queries, DataError, "none of query ids")
-    assert_refused(frame.drop(columns="score"), queries, DataError, "no column of scores")
+    assert_refused(frame.drop(columns="qid"), queries, DataError, "no column of the query id")
+    assert_refused(frame.drop(columns="score"), queries, DataError, "no column of the score")
     assert_refused(
         frame.drop(columns="docid").sample(frac=1.0, random_state=1), queries, DataError, "in the order of the rows"
     )

@@ -6,7 +6,7 @@ from scipy.stats import ttest_ind, ttest_rel
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.drift.quality import Known, Quality, quality
-from ranktune.tuner.statistics.intervals import Interval
+from ranktune.tuner.statistics.measured import Interval
 
 ESTIMATE = Interval(0.5, 0.4, 0.6)
 GENERATOR = np.random.default_rng(0)

@@ -9,10 +9,10 @@ from tests.support.gp_samples import covariance as covariance_of
 
 
 def surfaces() -> list[Acquisition]:
-    first, E, y = posterior()
+    first, E, _y = posterior()
     second, _, _ = posterior(0.7, 0.1)
     generator = np.random.default_rng(0)
-    drawn = [Paths.drawn(p, y, generator, 8) for p in (first, second, first)]
+    drawn = [Paths.drawn(p, generator, 8) for p in (first, second, first)]
     reference, spans = np.array([-2.0, -1.0]), np.ones(2)
     return [
         ExpectedImprovement.over((first, second), E),

@@ -61,7 +61,7 @@ def conditional_cube() -> Encoding:
     """A kind of two; a number for kind 0; a category for kind 1; a number where that category is 2."""
     axes = (Axis("kind", choices=2), Axis("x"), Axis("c", choices=3), Axis("y"))
     rules = (Rule(1, 0, (0.0,)), Rule(2, 0, (1.0,)), Rule(3, 2, (2.0,)))
-    return Encoding(axes, Rules(rules), frozenset({1, 2, 3}))
+    return Encoding(axes, Rules(rules))
 
 
 def test_rules_switch_children_of_children_off() -> None:
@@ -80,7 +80,7 @@ def test_distance_counts_one_for_each_category_that_differs() -> None:
 
 
 def test_many_categories_are_about_as_far_apart_in_few_columns() -> None:
-    encoding = Encoding((Axis("many", choices=2000), Axis("x")), conditional=frozenset({0}))
+    encoding = Encoding((Axis("many", choices=2000), Axis("x")), Rules((Rule(0, 1, (0.0,)),)))
     rows = np.stack([np.append(np.arange(2000.0), np.nan), np.full(2001, 0.25)], axis=1)
     embedded = encoding.embed(rows)
     assert embedded.shape[1] == MOST_CORNERS + 1
@@ -97,7 +97,7 @@ def test_masked_rows_that_are_one_configuration_have_one_key() -> None:
 
 def test_everything_counts_configurations_not_combinations() -> None:
     axes = (Axis("kind", choices=2), Axis("x", 0, 4, step=1), Axis("c", choices=3))
-    encoding = Encoding(axes, Rules((Rule(1, 0, (0.0,)), Rule(2, 0, (1.0,)))), frozenset({1, 2}))
+    encoding = Encoding(axes, Rules((Rule(1, 0, (0.0,)), Rule(2, 0, (1.0,)))))
     all_rows = encoding.all_rows()
     assert all_rows is not None and len(all_rows) == 5 + 3
     assert Encoding((Axis("real"),)).all_rows() is None

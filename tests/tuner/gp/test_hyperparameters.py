@@ -13,9 +13,8 @@ from ranktune.tuner.gp.hyperparameters import (
     Observed,
     chain,
     maximum_a_posteriori,
-    relative_variances,
 )
-from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, standard_deviation, standardise
+from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, standardise
 from tests.support.gp_samples import OWNER, check_gradient
 
 
@@ -24,14 +23,14 @@ def taken(some: HyperparameterDensity, centre: Floats, count: int) -> Floats:
     return np.array(list(islice(chain(some, centre, np.random.default_rng(0)), count)))
 
 
-def evidence(n: int = 25, seed: int = 0, extra: float = 0.0, level: float = 0.0) -> HyperparameterDensity:
+def evidence(n: int = 25, seed: int = 0, extra: float = 0.0) -> HyperparameterDensity:
     """Gains that depend on the first of two numbers and, less, on a category of three."""
     generator = np.random.default_rng(seed)
     numbers, category = generator.random((n, 2)), generator.integers(0, 3, n)
     gains = np.sin(6 * numbers[:, 0]) + 0.2 * category + 0.01 * generator.normal(size=n)
     E = np.hstack([numbers, np.eye(3)[category] * np.sqrt(0.5)])
     e = generator.exponential(0.2, n) * extra
-    return HyperparameterDensity(E, standardise(gains), generator.uniform(0.5, 2, n), OWNER, level, e=e)
+    return HyperparameterDensity(E, standardise(gains), generator.uniform(0.5, 2, n), OWNER, e)
 
 
 def prior(theta: Floats) -> float:
@@ -50,11 +49,11 @@ def test_value_is_the_normal_density_times_the_prior(extra: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "extra", "level"),
-    [(0, 0.0, 0.0), (1, 0.0, 0.0), (2, 0.0, 0.0), (3, 1.0, 0.0), (4, 5.0, 0.0), (5, 0.0, 0.3)],
+    ("seed", "extra"),
+    [(0, 0.0), (1, 0.0), (2, 0.0), (3, 1.0), (4, 5.0)],
 )
-def test_gradient_matches_central_differences(seed: int, extra: float, level: float) -> None:
-    some = evidence(seed=seed, extra=extra, level=level)
+def test_gradient_matches_central_differences(seed: int, extra: float) -> None:
+    some = evidence(seed=seed, extra=extra)
     theta = np.random.default_rng(seed).normal(size=5) * 0.8 - np.array([0, 0, 0, 0, 3.0])
     value, gradient = some.value_and_gradient(theta)
     assert value == pytest.approx(some.value(theta), rel=1e-12)
@@ -134,23 +133,6 @@ def test_fit_depends_on_the_trials_alone_and_is_renewed_every_few(
     assert fewest <= len({tuple(theta) for theta in thetas}) <= most
     hyperparameters._maximum.cache_clear()
     assert Observed(E, gains, v, axis_of_column).fit().tolist() == thetas[-1]
-
-
-def test_noise_that_is_known_bounds_the_noise() -> None:
-    generator = np.random.default_rng(0)
-    E, axis_of_column = generator.random((40, 2)), np.arange(2)
-    gains = 3 * np.sin(6 * E[:, 0]) + generator.normal(0, 0.5, 40)
-    spread = standard_deviation(gains)
-    for level in (0.25, 1e-4):
-        theta = Observed(E, gains, np.ones(40), axis_of_column, level=level).fit()
-        assert level / 2.2 <= np.exp(theta[-1]) * spread**2 <= level * 2.2  # fitted to 39 of them
-        evidence = HyperparameterDensity(
-            E, standardise(gains), np.ones(40), axis_of_column, float(relative_variances(gains, level))
-        )
-        noise = np.exp(taken(evidence, theta, 20)[:, -1]) * spread**2
-        assert noise.min() >= level / 2.001 and noise.max() <= level * 2.001 and np.ptp(noise) > 0
-    assert np.exp(Observed(E, gains, np.ones(40), axis_of_column).fit()[-1]) * spread**2 == pytest.approx(0.25, rel=0.7)
-    assert relative_variances(np.ones(4), 1.0) == 0.0
 
 
 def test_extra_noise_is_absolute_in_units_of_the_gains() -> None:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp import hyperparameters, proposal
+from ranktune.tuner.gp import hyperparameters
 from ranktune.tuner.gp.acquisition import MAX_TIES, TIE_MARGIN, ExpectedImprovement, tie_margin
 from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules
 from ranktune.tuner.gp.hyperparameters import HyperparameterDensity, maximum_a_posteriori
@@ -60,7 +60,7 @@ class TestEveryAcquisition:
             assert np.isfinite(row).all() and row.tolist() not in given.tolist()
 
     def test_inactive_parameters_stay_inactive(self, acquisition: str) -> None:
-        encoding = Encoding(CUBE.axes, Rules((Rule(0, 2, (0.0,)), Rule(1, 2, (1.0, 2.0)))), frozenset({0, 1}))
+        encoding = Encoding(CUBE.axes, Rules((Rule(0, 2, (0.0,)), Rule(1, 2, (1.0, 2.0)))))
         rows = encoding.masked(trials().rows)
         seen = Trials(rows, np.random.default_rng(0).normal(size=20), np.ones(20), np.empty((0, 3)))
         for seed in range(5):
@@ -82,29 +82,6 @@ def test_a_pending_configuration_repels(acquisition: str) -> None:
         for seen in (idle, busy)
     ]
     assert near[1] <= near[0] / 2 and near[0] >= 5
-
-
-@pytest.mark.parametrize(("draws", "limited", "drawn"), [(64, False, 0), (1, False, 1), (64, True, 1)])
-def test_the_closed_form_is_used_only_where_it_exists(
-    draws: int, limited: bool, drawn: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of one draw, as of constraints, nothing is averaged over all functions."""
-    asked = []
-
-    def counted(*given: Any, **options: Any) -> Any:
-        asked.append(given)
-        return original(*given, **options)
-
-    original = proposal._pathwise_improvement
-    monkeypatch.setattr(proposal, "_pathwise_improvement", counted)
-    seen = trials()
-    if limited:
-        seen = replace(seen, constraints=(seen.rows[:, 0] - 0.5,))
-    for share, expected in ((1.0, drawn), (0.0, 1)):
-        asked.clear()
-        monkeypatch.setattr(proposal, "CLOSED_FORM_PROBABILITY", share)
-        propose(CUBE, seen, None, np.random.default_rng(0), draws=draws)
-        assert len(asked) == expected
 
 
 def test_what_is_known_of_a_part_of_the_folds_counts_by_its_noise() -> None:
@@ -175,7 +152,7 @@ def test_the_margin_of_ties_is_asked_for(acquisition: str, kind: Any, monkeypatc
     monkeypatch.setattr(kind, "over", noted)
     tied = replace(trials(), gains=np.minimum(trials().gains, -0.3))
     propose(CUBE, tied, None, np.random.default_rng(0), acquisition)
-    assert margins == [tie_margin(tied.gains)] and margins[0] > TIE_MARGIN
+    assert margins[0] == tie_margin(tied.gains) > TIE_MARGIN
 
 
 def test_the_fit_of_many_trials_remains_while_few_are_added(monkeypatch: pytest.MonkeyPatch) -> None:

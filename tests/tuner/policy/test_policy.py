@@ -11,7 +11,7 @@ import numpy as np
 from ranktune.solvers.data.split import Split
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.first import first_configurations
-from ranktune.tuner.selection.results import Row
+from ranktune.tuner.selection.rows import Row
 from ranktune.tuner.study.declaration import Study
 from tests.support.engine_samples import graded
 from tests.support.paths import ROOT
@@ -21,6 +21,9 @@ TECHNICAL = {
     "tuner/search/dispatcher.py": {"POLL", "POLL_JOINED", "WORKERS_POLL", "OVERDUE", "GRACE", "IN_COMMON"},
     "tuner/runner/search_stages.py": {"ALIKE"},
     "tuner/runner/worker.py": {"POLL", "HEARTBEAT", "WAIT"},
+    "tuner/selection/conclusion.py": {"WIDE"},
+    "tuner/selection/results.py": {"VERSION"},
+    "tuner/selection/rows.py": {"NORMAL", "MARGIN"},
     "tuner/selection/evidence.py": {"MAX_EXAMPLES", "MAX_DOCUMENTS", "MAX_FEATURES"},
     "tuner/selection/explaining.py": {
         "SPREADS", "CLOSELY", "IMPORTANCE", "EFFECTS", "MIN_QUERIES", "TIMED", "MAX_REPEATS", "RESAMPLES", "MAX_GROUPS",

@@ -18,7 +18,8 @@ from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import load_model
 from ranktune.solvers.registry import make
-from ranktune.tuner.selection.results import LINEAR_BLEND, Result, load_result
+from ranktune.tuner.selection.results import Result, load_result
+from ranktune.tuner.selection.rows import LINEAR_BLEND
 from ranktune.tuner.splits.plans import random_orders
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.home import StudyFolder, find_folder

@@ -216,7 +216,7 @@ def test_errors_of_the_study_and_interrupts_are_raised(
     monkeypatch.setattr(explaining, "write_explanations", ended)
     with pytest.raises(type(error)):
         tuned(data)
-    assert not load_result(data.parent / "s" / "result.json")["is_complete"]
+    assert not load_result(data.parent / "s" / "result.json").is_complete
 
 
 @pytest.mark.parametrize(

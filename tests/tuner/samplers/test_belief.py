@@ -65,8 +65,6 @@ def test_it_equals_the_surrogate_of_the_sampler(failing: int) -> None:
     history = history_of(space, observed)
     belief = fitted(space, observed)
     np.testing.assert_array_equal(belief.rows, history.trials.rows)
-    np.testing.assert_array_equal(belief.gains, history.trials.gains)
-    np.testing.assert_array_equal(belief.noise, history.trials.noise)
     E, y = history.encoding.embed(history.trials.rows), standardise(history.trials.gains)
     theta = Observed(E, history.trials.gains, history.trials.noise, history.encoding.axis_of_column).fit()
     posterior = Posterior.of(
@@ -110,12 +108,11 @@ def test_left_out_is_what_the_others_predict() -> None:
     space, observed = space_of("RankSVM", "LambdaRank"), observations_of(16, "RankSVM", "LambdaRank")
     belief = fitted(space, observed)
     expected, sd = belief.left_out()
-    E, y, posterior = belief.encoding.embed(belief.rows), standardise(belief.gains), belief.posterior
+    E, posterior = belief.encoding.embed(belief.rows), belief.posterior
+    y, v = posterior.y, posterior.noise / posterior.hyperparameters.noise
     for i in range(16):
         rest = np.arange(16) != i
-        without = Posterior.of(
-            E[rest], y[rest], belief.noise[rest], posterior.hyperparameters, belief.encoding.axis_of_column
-        )
+        without = Posterior.of(E[rest], y[rest], v[rest], posterior.hyperparameters, belief.encoding.axis_of_column)
         mean, variance = without.mean_and_variance(E[i : i + 1])
         assert expected[i] == pytest.approx(belief.centre + belief.spread * mean[0], rel=1e-6)
         noisy = variance[0] + posterior.noise[i]
@@ -175,7 +172,7 @@ def test_of_many_trials_a_choice_with_the_best_stands_for_all() -> None:
     assert len(belief.chosen) == 30
     assert set(np.argsort(-values)[:15].tolist()) <= set(belief.chosen.tolist())
     assert int(np.argmin(values)) in belief.chosen
-    np.testing.assert_array_equal(belief.gains, values[belief.chosen])
+    np.testing.assert_array_equal(belief.posterior.y, standardise(values[belief.chosen]))
 
 
 def test_there_is_no_belief_without_values_or_without_anything_to_vary() -> None:
@@ -199,6 +196,6 @@ def test_equal_values_and_a_single_trial_are_believed_without_warnings() -> None
     for some in (observed[:1], [Observation(seen.params, 0.25) for seen in observed]):
         belief = fitted(space, some)
         mean, sd = belief.mean_and_sd(belief.rows)
-        np.testing.assert_allclose(mean, belief.gains[0])
+        np.testing.assert_allclose(mean, belief.centre)
         assert np.isfinite(sd).all()
         assert np.isfinite(belief.slice(some[0].params, "RankSVM.C", 2).draws).all()

@@ -67,7 +67,8 @@ def test_the_sampler_tells_it_once_there_is_a_model() -> None:
 def test_none_after_a_suggestion_that_looked_in_the_trust_region_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proposal, "share_after", lambda *_: 1.0)
     rows = SQUARE.from_unit(np.random.default_rng(0).random((12, 2)))
-    assert propose(SQUARE, seen(rows), rows, np.random.default_rng(1)).gain is None
+    found = propose(SQUARE, seen(rows), rows, np.random.default_rng(1))
+    assert not found.widely and found.gain is not None
 
 
 def test_no_gain_where_nothing_varies_and_none_of_several_objectives() -> None:

@@ -10,7 +10,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner import ThompsonSampler
 from ranktune.tuner.gp.encoding import covered
 from ranktune.tuner.gp.paths import PathwiseImprovement
-from ranktune.tuner.gp.proposal import single_draw
+from ranktune.tuner.gp.proposal import THOMPSON, decide
 from ranktune.tuner.samplers.history import History, read, seen_distributions
 from ranktune.tuner.samplers.registry import make_sampler
 
@@ -41,8 +41,9 @@ def replayed(study: optuna.Study, number: int) -> tuple[History, PathwiseImprove
     """What the decision for a trial maximised: drawn again from the record, the seed and the number alone."""
     trials = study.get_trials(deepcopy=False)
     history = read(study, trials[number], seen_distributions(trials[:number]))
-    draw, _, _ = single_draw(history.encoding, history.trials, np.random.default_rng([SEED, number]))
-    return history, draw
+    decision = decide(history.encoding, history.trials, np.random.default_rng([SEED, number]), THOMPSON)
+    assert isinstance(decision.function, PathwiseImprovement)
+    return history, decision.function
 
 
 def places_of(history: History, params: dict[str, Any]) -> Floats:
@@ -81,27 +82,14 @@ def test_costs_and_running_trials_do_not_change_what_is_drawn() -> None:
     assert all(params == suggested[0] for params in suggested)
 
 
-def test_of_several_objectives_one_draw_each_is_weighed_in_one_direction() -> None:
-    study = optuna.create_study(directions=["minimize"] * 2, sampler=optuna.samplers.RandomSampler(seed=0))
-
-    def two(trial: optuna.Trial) -> tuple[float, float]:
-        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
-        return (x - 0.2) ** 2 + y, (x - 0.8) ** 2 + y
-
-    study.optimize(two, n_trials=14)
-    study.sampler = ThompsonSampler(seed=SEED, acquisition="thompson")
-    trial = study.ask()
-    two(trial)
-    history, draw = replayed(study, trial.number)
-    assert [objective.draws for objective in draw.objectives] == [1, 1] and draw.directions.shape == (2, 1)
-    others = history.encoding.embed(history.encoding.from_unit(np.random.default_rng(1).random((20_000, 2))))
-    place = history.encoding.embed(places_of(history, trial.params))
-    assert draw.values(place)[0] > draw.values(others).max() - 0.05
-
-
 def test_a_draw_of_a_constraint_must_hold() -> None:
-    limited = ThompsonSampler(seed=SEED, acquisition="thompson", constraints_func=lambda t: [t.params["x"] - 0.5])
-    study = optuna.create_study(direction="maximize", sampler=limited)
-    study.optimize(lambda t: t.suggest_float("x", 0, 1) + t.suggest_float("y", 0, 1), n_trials=30)
+    def limited(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        trial.set_constraint("x", x - 0.5)
+        return x + trial.suggest_float("y", 0, 1)
+
+    sampler = ThompsonSampler(seed=SEED, acquisition="thompson")
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.optimize(limited, n_trials=30)
     allowed = [trial for trial in study.trials if trial.params["x"] <= 0.5]
     assert len(allowed) > 12 and max(trial.value or 0.0 for trial in allowed) > 1.4

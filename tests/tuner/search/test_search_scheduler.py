@@ -162,15 +162,6 @@ def taken_of(scheduler: SearchScheduler, count: int) -> list[dict[str, Value]]:
     return [params for params in results if params is not None]
 
 
-def test_a_search_that_is_ended_gets_no_more_trials() -> None:
-    scheduler = SearchScheduler(STUDY, STUDY.union_space(), timed=True, clock=standing)
-    taken(scheduler, 6)
-    scheduler.end("RidgeRanker")
-    assert set(solvers(taken(scheduler, 6, first=6))) == {"RankSVM"}
-    scheduler.end("RankSVM")
-    assert begun(scheduler, 12, float("inf")) is None
-
-
 def test_another_maker_of_samplers_makes_the_suggestions() -> None:
     """A sampler of the same seed for each trial suggests the same values again; it is made as the study says."""
     study, wanted = replace(STUDY, sampler="thompson", acquisition="ei"), set[object]()

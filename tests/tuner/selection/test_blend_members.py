@@ -10,7 +10,8 @@ import pytest
 import ranktune
 from ranktune.solvers.data.split import Split
 from ranktune.tuner.policy.policy import POLICY
-from ranktune.tuner.selection.results import BLEND, LINEAR_BLEND, TREE_BLEND, Result, Row
+from ranktune.tuner.selection.results import Result
+from ranktune.tuner.selection.rows import BLEND, LINEAR_BLEND, TREE_BLEND, Row
 from tests.support.engine_samples import graded
 from tests.support.policies import run_by
 

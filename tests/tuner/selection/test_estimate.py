@@ -12,7 +12,8 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.selection.estimate import chosen_estimate
 from ranktune.tuner.splits.plans import query_folds, random_orders, training_overlap
-from ranktune.tuner.statistics.intervals import Interval, bootstrap_interval
+from ranktune.tuner.statistics.intervals import bootstrap_interval
+from ranktune.tuner.statistics.measured import Interval
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(400)
 DENSITY = np.exp(-((8 * NODES) ** 2) / 2) * WEIGHTS

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import ranktune
-from ranktune.dashboards.terminal.leaderboard import conclusion
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.export import FORMATS, export
@@ -18,7 +17,8 @@ from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.tuner.deployment.copying import copied, copy_loss, is_significant
 from ranktune.tuner.selection import serving
-from ranktune.tuner.selection.results import BLEND, DISTILLED, TREE_BLEND, Result, load_result
+from ranktune.tuner.selection.results import Result, load_result
+from ranktune.tuner.selection.rows import BLEND, DISTILLED, TREE_BLEND
 from tests.support.export_samples import random_trees
 
 SOLVERS = ("RidgeRanker", "GBDTRanker", "LambdaMART")
@@ -97,10 +97,10 @@ def test_what_is_delivered_can_be_loaded(home: Path, systems: tuple[str, ...]) -
     test = graded(40, 1)
     assert np.corrcoef(blend.predict(test), copy.predict(test))[0, 1] > 0.999
     assert copy.solver == DISTILLED and BLEND not in result.alternatives.values()
-    said = conclusion(result.as_dict())
+    said = " ".join(result.conclusion.details)
     assert f"Distilled is a copy of Blend *, which {' and '.join(systems)} cannot load: " in said
     kept = load_result(Path(result.folder) / "result.json")
-    assert kept["restriction"]["cost_interval"] == [actual.cost.low, actual.cost.high]
+    assert kept.restriction == actual
 
 
 def test_what_all_can_load_costs_nothing(for_solr: Result) -> None:
@@ -108,7 +108,7 @@ def test_what_all_can_load_costs_nothing(for_solr: Result) -> None:
     assert result is not None and result.cost is None and result.loss is None and not result.distilled
     assert {"RankSVM", "RidgeRanker"} <= set(result.untried)
     assert isinstance(for_solr.best_model, TreeModel)
-    said = conclusion(for_solr.as_dict())
+    said = " ".join(for_solr.conclusion.details)
     assert "solr and lightgbm can load the best model of all: nothing is lost." in said
     assert "had no trials" in said
 
@@ -126,7 +126,7 @@ def test_several_splits_are_summed_up(home: Path) -> None:
     result = tuned(home, "solr", data=graded(40, 0), solvers=("RidgeRanker", "GBDTRanker"), trials=3, **nested)
     export(result.best_model, "solr")
     assert result.restriction is not None and result.restriction.systems == ("solr",)
-    assert "solr" in conclusion(result.as_dict())
+    assert "solr" in " ".join(result.conclusion.details)
 
 
 def with_missing(n_queries: int, seed: int) -> Queries:
@@ -150,7 +150,7 @@ def test_missing_values_are_served_where_a_system_knows_them(home: Path) -> None
             name="unserved", home=home, jobs=1,
         )  # fmt: skip
     assert not result.best.is_served
-    assert "ranklib cannot load it, nor any other model of this study." in conclusion(result.as_dict())
+    assert "ranklib cannot load it, nor any other model of this study." in " ".join(result.conclusion.details)
 
 
 def blend() -> BlendModel:

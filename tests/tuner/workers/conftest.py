@@ -23,12 +23,12 @@ def dask_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskClust
 
 @pytest.fixture(scope="session")
 def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayCluster]:
-    """A head node of four processors, or a skip where Ray is not here. This process gets its token."""
+    """A head node of two processors, or a skip where Ray is not here. This process gets its token."""
     with pytest.MonkeyPatch.context() as patched:
         for name, value in RAY_ENVIRONMENT.items():
             patched.setenv(name, value)
         ray = pytest.importorskip("ray", reason="ray is not here: pip install 'ranktune[ray]'")
-        cluster = RayCluster(tmp_path_factory.mktemp("ray"), cpus=4)
+        cluster = RayCluster(tmp_path_factory.mktemp("ray"), cpus=2)
         try:
             assert cluster.address, "Ray does not start"
             yield cluster

@@ -1,75 +1,56 @@
-"""What every executor promises, on processes of this machine and on clusters."""
+"""What every executor promises: processes of this machine, and backends of joblib."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
+import psutil
 import pytest
 
-from ranktune.solvers.core.errors import ParameterError, ResultRefused, StudyError, TooLong, WorkerLost
+from ranktune.solvers.core.errors import ParameterError, ResultRefused, StudyError, TooLong, WorkerLost, WorkersAway
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.archive import pack_problem
 from ranktune.tuner.splits.plans import PLAN, query_folds
 from ranktune.tuner.splits.store import read_development, store, write_problem
-from ranktune.tuner.workers.clusters.base import ClusterWorkers
-from ranktune.tuner.workers.clusters.host import versions
-from ranktune.tuner.workers.clusters.joblib_executor import JoblibWorkers
-from ranktune.tuner.workers.executor import EXECUTORS, Executor, Limits, make_executor
+from ranktune.tuner.workers import joblib_executor
+from ranktune.tuner.workers.executor import CLUSTERS, Executor, Limits, make_executor
 from tests.support.clusters import DaskCluster
 from tests.support.engine_samples import graded
 from tests.support.process_samples import SOON, Lasting, alive, pid_in, soon
 
-Open: TypeAlias = "Callable[[], Any]"
-
-CLUSTERS = tuple(pytest.param(kind, marks=pytest.mark.thorough) for kind in EXECUTORS if kind != "processes")
-
-
-JOBLIB = tuple(pytest.param(f"joblib {name}", marks=pytest.mark.thorough) for name in ("loky", "threading"))
+ELSEWHERE = tuple(
+    pytest.param(f"joblib{backend}", marks=pytest.mark.thorough) for backend in (":dask", ":ray", ":threading")
+)
 
 
-@pytest.fixture(params=["processes", *CLUSTERS, *JOBLIB])
+@pytest.fixture(params=["processes", "joblib", *ELSEWHERE])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
 def address(kind: str, request: pytest.FixtureRequest) -> str | None:
-    return None if kind == "processes" or "joblib" in kind else str(request.getfixturevalue(f"{kind}_cluster").address)
-
-
-def opened(kind: str, address: str | None) -> Executor:
-    if kind.startswith("joblib"):
-        return JoblibWorkers(2, kind.partition(" ")[2])
-    return make_executor(2, None, kind, address)
+    backend = kind.partition(":")[2]
+    return str(request.getfixturevalue(f"{backend}_cluster").address) if backend in CLUSTERS else None
 
 
 @contextmanager
 def connected(kind: str, address: str | None) -> Iterator[Executor]:
     """An executor of two jobs at least, as soon as the cluster has them."""
-    until = time.monotonic() + 2 * SOON
-    while True:
-        try:
-            executor = opened(kind, address)
-            if executor.jobs >= 2:
-                break
-            executor.__exit__(None, None, None)
-        except StudyError:
-            assert time.monotonic() < until
-        time.sleep(0.2)
-    with executor:
+    with make_executor(0 if address else 2, None, kind, address) as executor:
+        assert soon(lambda: executor.jobs >= 2)
         yield executor
 
 
@@ -155,16 +136,11 @@ def test_workers_end_with_a_driver_that_is_killed(kind: str, address: str | None
     code = f"""
 import os, time
 from ranktune.tuner.workers.executor import make_executor
-from ranktune.tuner.workers.clusters.joblib_executor import JoblibWorkers
 def begins():
     print(os.getpid(), file=open({str(tmp_path / "begun")!r}, "w"), flush=True)
     time.sleep(1000)
 if __name__ == "__main__":
-    if {kind!r}.startswith("joblib"):
-        executor = JoblibWorkers(2, {kind!r}.partition(" ")[2])
-    else:
-        executor = make_executor(2, None, {kind!r}, {address!r})
-    executor.submit(begins).result()
+    make_executor(2, None, {kind!r}, {address!r}).submit(begins).result()
 """
     (tmp_path / "run.py").write_text(code)
     with subprocess.Popen([sys.executable, str(tmp_path / "run.py")]) as driver:
@@ -173,25 +149,37 @@ if __name__ == "__main__":
     assert soon(lambda: not alive(pid))
 
 
-@pytest.mark.parametrize("kind", CLUSTERS)
-def test_functions_of_a_dead_member_are_lost_and_not_restarted(
+@pytest.mark.parametrize("kind", ["joblib", *ELSEWHERE[:2]])
+def test_a_worker_of_joblib_that_dies(
     kind: str, executor: Executor, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    def begins() -> None:
-        with open(tmp_path / "begun", "a") as file:
-            file.write(f"{os.getppid()}\n")
-        time.sleep(1000.0)
+    """Dask begins its function anew elsewhere, by itself; on the others it is lost, and not begun anew."""
 
-    jobs, future = executor.jobs, executor.submit(begins)
-    os.kill(pid_in(tmp_path / "begun"), signal.SIGKILL)
-    with pytest.raises(WorkerLost, match="left or died"):
-        future.result(SOON)
-    assert [executor.submit(abs, -number).result(SOON) for number in range(4)] == [0, 1, 2, 3]
-    if kind == "dask":  # the node of Ray is still there, and gets a new actor
+    def begins() -> int:
+        with open(tmp_path / "begun", "a") as file:
+            file.write(f"{worker_of(os.getpid())}\n")
+        if len((tmp_path / "begun").read_text().splitlines()) < 2:
+            time.sleep(1000.0)
+        return 7
+
+    future = executor.submit(begins)
+    if kind == "joblib:dask":
         request.getfixturevalue("dask_cluster").worker("--no-nanny")
-    assert soon(lambda: executor.jobs == jobs)
-    time.sleep(1.0)  # time for the engine to begin it again
-    assert len((tmp_path / "begun").read_text().splitlines()) == 1
+    os.kill(pid_in(tmp_path / "begun"), signal.SIGKILL)
+    if kind == "joblib:dask":
+        assert future.result(SOON) == 7
+    else:
+        with pytest.raises(WorkerLost, match="left or died"):
+            future.result(SOON)
+    assert [executor.submit(abs, -number).result(SOON) for number in range(4)] == [0, 1, 2, 3]
+    time.sleep(1.0)  # time to begin it again
+    assert len((tmp_path / "begun").read_text().splitlines()) == 1 + (kind == "joblib:dask")
+
+
+def worker_of(pid: int) -> int:
+    """The worker of joblib that a process of ours belongs to: its parent, or that of what forked it."""
+    parents = psutil.Process(pid).parents()
+    return int(parents["fork_server" in str(parents[0].cmdline())].pid)
 
 
 def mapped(folder: str) -> tuple[int, int]:
@@ -209,56 +197,53 @@ def test_the_data_are_mapped_once_a_worker(executor: Executor, tmp_path: Path) -
     assert Counter(pid for pid, misses in results if misses) == dict.fromkeys({pid for pid, _ in results}, 1)
 
 
-@pytest.mark.parametrize("kind", CLUSTERS)
-def test_the_data_are_sent_once(
+@pytest.mark.parametrize("kind", ELSEWHERE[:2])
+def test_the_data_are_packed_once_and_kept_by_the_workers(
     kind: str,
     executor: Executor,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
 ) -> None:
-    queries = graded(20, 0)
-    folder = tmp_path / "home" / f"all-{kind}"
+    """Workers that see the folder of the data get nothing."""
+    queries, backend = graded(20, 0), kind.partition(":")[2]
+    folder, hidden = tmp_path / "home" / f"all-{backend}", tmp_path / "hidden"
     write_problem(queries, {PLAN: query_folds(queries, 3, 0)}, folder)
     task = Task(str(folder), ("ndcg@10",), "RidgeRanker", {}, 0)
-    here = attempt(task)
-    packed = []
+    here, packed = attempt(task), list[Path]()
 
-    def pack_and_move(path: Path) -> bytes:  # the workers are to find no such folder
-        packed.append(pack_problem(path))
-        shutil.move(path, tmp_path / "away")
-        return packed[-1]
+    def noted(path: Path) -> bytes:
+        packed.append(path)
+        return pack_problem(hidden)
 
-    monkeypatch.setattr("ranktune.tuner.workers.clusters.base.pack_problem", pack_and_move)
-    outcomes = [future.result(4 * SOON) for future in [executor.submit(attempt, task) for _ in range(6)]]
-    if kind == "dask":  # who joins later gets them too
-        request.getfixturevalue("dask_cluster").worker("--no-nanny")
-        jobs = executor.jobs + 1
-        assert soon(lambda: executor.jobs == jobs)
-        futures = [executor.submit(attempt, task) for _ in range(jobs)]
-        assert isinstance(executor, ClusterWorkers)
-        assert len({job.address for job in executor._unfinished()}) == jobs
-        outcomes += [future.result(4 * SOON) for future in futures]
+    monkeypatch.setattr(joblib_executor, "pack_problem", noted)
+    seen = executor.submit(attempt, task).result(4 * SOON)
+    assert packed == []
+    folder.rename(hidden)
+    monkeypatch.setattr(Path, "is_dir", lambda path: path == folder or os.path.isdir(path))
+    outcomes = [seen, *(future.result(4 * SOON) for future in [executor.submit(attempt, task) for _ in range(6)])]
     for outcome in outcomes:
         assert outcome.error is None
         np.testing.assert_array_equal(outcome.per_query["ndcg@10"], here.per_query["ndcg@10"])
-    assert len(packed) == 1
-    monkeypatch.setenv("RANKTUNE_CACHE", str(request.getfixturevalue(f"{kind}_cluster").folder / "cache"))
+    assert packed == [folder]
+    monkeypatch.setenv("RANKTUNE_CACHE", str(request.getfixturevalue(f"{backend}_cluster").folder / "cache"))
     assert len([path for path in store().iterdir() if path.name.startswith(folder.name)]) == 1
     read_development.cache_clear()
 
 
-@pytest.mark.parametrize("kind", [kind for kind in EXECUTORS if kind != "processes"])
-def test_a_cluster_and_an_address_go_together(kind: str) -> None:
-    with pytest.raises(ParameterError, match=f"executor='{kind}' and address=.* go together"):
-        make_executor(2, None, kind)
+@pytest.mark.parametrize("backend", CLUSTERS)
+def test_a_cluster_and_an_address_go_together(backend: str) -> None:
+    with pytest.raises(ParameterError, match=f"executor='joblib:{backend}' and address=.* go together"):
+        make_executor(2, None, f"joblib:{backend}")
     with pytest.raises(ParameterError, match="go together"):
         make_executor(2, None, address="tcp://127.0.0.1:9")
+    with pytest.raises(ParameterError, match=f"Give executor='joblib:{backend}'"):
+        make_executor(2, None, backend, "tcp://127.0.0.1:9")
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("kind", "address"),
+    ("backend", "address"),
     [
         *(("dask", address) for address in ("tcp://127.0.0.1:9", "nonsense", "tcp://no.such.host.invalid:8786")),
         *(
@@ -267,20 +252,28 @@ def test_a_cluster_and_an_address_go_together(kind: str) -> None:
         ),
     ],
 )
-def test_an_address_where_no_cluster_is(kind: str, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("distributed" if kind == "dask" else kind)
-    if kind == "dask":
-        monkeypatch.setattr("ranktune.tuner.workers.clusters.dask_executor.CONNECT_SECONDS", 0.5)
-    with pytest.raises(StudyError, match=rf"no (Dask scheduler|Ray cluster) answers at '{address}'") as caught:
-        make_executor(2, None, kind, address)
+def test_an_address_where_no_cluster_is(backend: str, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed" if backend == "dask" else backend)
+    if backend == "dask":
+        monkeypatch.setattr("ranktune.tuner.workers.dask_backend.CONNECT_SECONDS", 0.5)
+    with pytest.raises(StudyError, match=rf"no (Dask|Ray) cluster answers at '{address}'") as caught:
+        make_executor(2, None, f"joblib:{backend}", address)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.thorough
-def test_a_worker_of_another_version_gets_no_trial(dask_cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    with connected("dask", dask_cluster.address):
-        pass
-    ours = replace(versions(), ranktune="99.0")
-    monkeypatch.setattr("ranktune.tuner.workers.clusters.base.versions", lambda: ours)
-    with pytest.raises(StudyError, match=r"has RankTune 0\.\S+, here it is 99\.0"):
-        make_executor(1, None, "dask", dask_cluster.address)
+def test_a_worker_of_another_version_runs_nothing(dask_cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joblib_executor, "versions", lambda: "RankTune 99.0 on Python 3.99")
+    with connected("joblib:dask", dask_cluster.address) as executor:
+        with pytest.raises(WorkersAway, match=r"has RankTune 0\.\S+ on .*, here it is RankTune 99\.0 on"):
+            executor.submit(abs, -1).result(SOON)
+
+
+@pytest.mark.thorough
+def test_what_a_worker_of_dask_cannot_load_fails(dask_cluster: DaskCluster) -> None:
+    """joblib itself would wait for ever."""
+    with connected("joblib:dask", dask_cluster.address) as executor:
+        Unknown = type("Unknown", (Limits,), {"__module__": "no_such_module"})
+        with patch.dict(sys.modules, {"no_such_module": SimpleNamespace(Unknown=Unknown)}):
+            with pytest.raises(WorkersAway, match=r"a worker of dask, or its scheduler, has no RankTune"):
+                executor.submit(abs, -1, limits=Unknown()).result(SOON)

@@ -123,4 +123,4 @@ def test_too_little_is_refused_with_what_is_needed() -> None:
     with pytest.raises(ParameterError, match="memory='much'"):
         Workforce(2, memory="much")
     with pytest.raises(ParameterError, match="the trials run elsewhere"):
-        Workforce(memory="4GB", executor="dask", address="tcp://h:1")
+        Workforce(memory="4GB", executor="joblib:dask", address="tcp://h:1")

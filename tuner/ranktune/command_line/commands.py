@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Unpack
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ranktune.dashboards.records.choice import of_log
 from ranktune.dashboards.terminal.tables import FittedTable, table, titled
 from ranktune.solvers.abilities import TREES
 from ranktune.solvers.core.arrays import Json
@@ -31,6 +30,7 @@ from ranktune.solvers.data.sources.inspection import Suspect, column_report, sus
 from ranktune.solvers.data.sources.summary import summarise
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.registry import NAMES, STANDARD, custom_names, loadable, solver_class
+from ranktune.tuner.selection.rows import of_log
 
 if TYPE_CHECKING:
     from ranktune.solvers.base.ranker import BaseRanker

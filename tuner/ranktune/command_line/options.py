@@ -305,4 +305,4 @@ def console(wide: bool = False) -> Console:
         return Formatted()
     if wide:
         return Screen(width=1000)
-    return Screen() if sys.stdout.isatty() or "COLUMNS" in os.environ else Screen(width=120)
+    return Screen() if sys.stdout.isatty() or "COLUMNS" in os.environ else Screen(width=80)

@@ -255,13 +255,13 @@ def watched(as_json: bool, verbose: bool = False) -> Iterator[Progress]:
         raise typer.Exit(130) from None
 
 
-def _show(result: Given, as_json: bool, wide: bool = False, *, answered: bool = False) -> None:
+def _show(result: Result, as_json: bool, wide: bool = False, *, answered: bool = False) -> None:
     if as_json:
-        print_json(result)
+        print_json(result.as_dict())
         return
     from ranktune.dashboards.terminal.leaderboard import report
 
-    console(wide).print(report(result, answered=answered))
+    console(wide).print(report(result, answered=answered, details=wide))
 
 
 def _finish(study: Callable[..., Result], given: Given, how: Given, baseline: Callable[[], object]) -> None:
@@ -278,7 +278,7 @@ def _finish(study: Callable[..., Result], given: Given, how: Given, baseline: Ca
     folder = Path(result.folder)
     saved = f"The study is finished and saved; `ranktune show {folder.name} --json` prints it."
     answered = sys.stdout.isatty() and sys.stderr.isatty()  # the answer stands above
-    show = partial(_show, result.as_dict(), how["as_json"], answered=answered)
+    show = partial(_show, result, how["as_json"], answered=answered)
     or_left_out("the table of results", show, None, saved, raised=())
     remedy = f"The study is finished and saved; `ranktune show {folder.name} --page FILE` tries again."
     written = partial(write, folder.name, folder.parent, None, brief=True)

@@ -22,7 +22,7 @@ from ranktune.tuner.samplers.history import PARTIAL, SECONDS, VARIANCE
 from ranktune.tuner.samplers.space import UnionSpace
 from ranktune.tuner.search.search_scheduler import observations
 from ranktune.tuner.selection.finished_trials import requested
-from ranktune.tuner.selection.results import BLEND, DISTILLED, LINEAR_BLEND, TREE_BLEND, load_result
+from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.selection.typed import typed
 from ranktune.tuner.statistics.movement import Movement
 from ranktune.tuner.storage.attributes import PATH
@@ -79,7 +79,7 @@ def _fitted(holder: StudyFolder) -> Fitted:
 
 def _split_of(folder: StudyFolder) -> str:
     """Return the split whose model a version delivers."""
-    split = Path(load_result(folder.result)["model"]).parent.name
+    split = Path(load_result(folder.result).model).parent.name
     return split if split in folder.split_names() else ""
 
 
@@ -92,16 +92,15 @@ def _configurations(folder: StudyFolder, space: UnionSpace) -> list[Configuratio
 
 def _of_rows(folder: StudyFolder) -> list[Configuration]:
     """Return the configurations of the leaderboard, the chosen one first: a study of an older release kept no more."""
-    rows = [row for row in load_result(folder.result)["leaderboard"] if row["params"] is not None]
-    mixed = (BLEND, LINEAR_BLEND, TREE_BLEND, DISTILLED)
-    plain = {row["solver"]: Part(row["solver"], row["params"]) for row in rows if row["solver"] not in mixed}
+    rows = load_result(folder.result).leaderboard
+    plain = {row.solver: Part(row.solver, row.params) for row in rows if row.params is not None and not row.is_blend}
     singles = [Configuration(name, (part,)) for name, part in plain.items()]
-    if not rows or rows[0]["solver"] not in mixed:
+    if rows[0].params is None or not rows[0].is_blend:
         return singles
-    known = [(plain.get(name.partition(" ")[0]), share) for name, share in rows[0]["params"].items()]
+    known = [(plain.get(name.partition(" ")[0]), share) for name, share in rows[0].params.items()]
     members = [(part, share) for part, share in known if part is not None]
-    parts, shares = tuple(part for part, _ in members), tuple(share for _, share in members)
-    return [Configuration(rows[0]["solver"], parts, shares), *singles]
+    parts, shares = tuple(part for part, _ in members), tuple(float(share or 0.0) for _, share in members)
+    return [Configuration(rows[0].solver, parts, shares), *singles]
 
 
 def _first(

@@ -25,6 +25,8 @@ LONGEST_LINE = 64 << 20
 MAX_EXPANSION = 200
 FREE_EXPANSION = 64 << 20  # any compressed file may unpack to this size
 
+PACKED = (b"\x1f\x8b", b"BZh")
+"""The first bytes of compressed files."""
 _FOREIGN = {
     b"PK\x03\x04": "a zip archive. Unpack it first (an .npz file must be named so)",
     b"PAR1": "a Parquet file. Name it .parquet",
@@ -154,7 +156,7 @@ def _opened(path: Path) -> Iterator[tuple[io.FileIO, io.BufferedIOBase | io.RawI
         with open(path, "rb", buffering=0) as raw:
             magic = raw.read(3)
             raw.seek(0)
-            packed = magic[:2] == b"\x1f\x8b" or magic == b"BZh"
+            packed = magic.startswith(PACKED)
             stream = Bzip2Stream(raw) if magic == b"BZh" else gzip.GzipFile(fileobj=raw) if packed else raw
             yield raw, stream, path.stat().st_size if packed else 0
     except FileNotFoundError:

@@ -91,6 +91,8 @@ def _leaves(schema: pa.Schema) -> Iterator[tuple[str, pa.Field]]:
 def _selected(batch: pa.RecordBatch, names: Sequence[str], text: bool) -> pa.RecordBatch:
     """Return columns of a batch, where dots lead to fields of structures."""
     arrays = [_column(batch, name) for name in names]
+    for array in arrays:
+        array.validate(full=True)  # of a damaged file, values may lie outside of it
     return pa.RecordBatch.from_arrays([as_text(array) for array in arrays] if text else arrays, list(names))
 
 

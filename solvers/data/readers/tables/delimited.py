@@ -6,9 +6,9 @@ import csv as python_csv
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.amounts import MISSING
 from ranktune.solvers.data.columns.arrow import is_dated, is_number
 from ranktune.solvers.data.readers.formats import COMPRESSED, count_cells, ending, first_line, first_lines
-from ranktune.solvers.data.readers.parsing.streams import LONGEST_LINE, Position, line_blocks, lines_of
+from ranktune.solvers.data.readers.parsing.streams import LONGEST_LINE, PACKED, Position, line_blocks, lines_of
 from ranktune.solvers.data.readers.tables.batches import OpenTable, WiderType, check_titles
 
 _SEPARATORS = ",;\t|"
@@ -31,10 +31,15 @@ BLOCK = 1 << 20
 
 
 class Dialect(NamedTuple):
-    """What separates the cells of a csv or tsv file, and whether a comma is the decimal sign of its numbers."""
+    """What separates the cells of a csv or tsv file, and whether a comma is the decimal sign of its numbers.
+
+    is_loose: quotes that are not those of csv are text, and rows without cells are left out, as are those of one cell,
+    by which Quepid writes a query without documents; with tabs, spaces may part the cells of such a row.
+    """
 
     separator: str
     decimal_comma: bool
+    is_loose: bool = False
 
 
 def dialect_of(path: Path) -> Dialect:
@@ -49,6 +54,10 @@ def dialect_of(path: Path) -> Dialect:
     cells = [cell for row in rows for cell in row.split(separator)] if separator != "," else []
     commas, points = (any(map(sign.fullmatch, cells)) for sign in (_DECIMAL_COMMA, _DECIMAL_POINT))
     return Dialect(separator, commas and not points)
+
+
+Cells: TypeAlias = Sequence[tuple[int, list[str]]]
+"""The number and the cells of each row."""
 
 
 def open_csv(path: Path) -> OpenTable:
@@ -88,15 +97,14 @@ class CsvFile:
     def _inferred(self, texts: Callable[[Sequence[str]], Sequence[str]]) -> dict[str, pa.DataType]:
         """Return the type of each column by its values in the first block."""
         with self._faults():
-            names = self._titles or titles_of(self.path, self._dialect)
-            types = dict.fromkeys(names, pa.string())
-            given = set(texts(names))
-            with self._opened([name for name in names if name not in given], {}) as begin:
-                types |= {field.name: field.type for field in begin.schema}
-            unknown = [name for name in names if pa.types.is_null(types[name])]
+            with self._opened((), {}) as begin:
+                types = {field.name: field.type for field in begin.schema}
+                check_titles(str(self.path), begin.schema.names)
+            types |= dict.fromkeys(set(texts(list(types))) & types.keys(), pa.string())
+            unknown = [name for name in types if pa.types.is_null(types[name])]
             if unknown:
                 types |= {field.name: field.type for field in self._read(unknown).schema}
-            if whole := [name for name in names if pa.types.is_integer(types[name])]:
+            if whole := [name for name in types if pa.types.is_integer(types[name])]:
                 with self._opened(whole, dict.fromkeys(whole, pa.string())) as begin:
                     first = next(iter(begin))
                 codes = [
@@ -121,11 +129,20 @@ class CsvFile:
         with self._faults(), self._opened(names, types) as reader:
             for batch in reader:
                 if self._rows is None and _has_empty_row(batch):
-                    self._rows = check_rows(self.path, self._dialect.separator) - (not self._titles)
+                    self._rows = check_rows(self.path, self._dialect) - (not self._titles)
                 kept = batch.num_rows if self._rows is None else min(max(self._rows - done, 0), batch.num_rows)
                 done += batch.num_rows
                 if kept:
-                    yield batch.slice(0, kept)
+                    whole = batch.slice(0, kept)
+                    yield self._with_points(whole) if text and self._dialect.decimal_comma else whole
+
+    def _with_points(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return columns of text with decimal points in those of numbers."""
+        for place, name in enumerate(batch.schema.names):
+            if is_number(self._types[name]):
+                points = pc.replace_substring_regex(batch.column(place), r"^\s*([+-]?\d+),(\d+)\s*$", r"\1.\2")
+                batch = batch.set_column(place, name, points)
+        return batch
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
@@ -141,7 +158,7 @@ class CsvFile:
             if "straddles two block boundaries" in str(error) and self._block < LONGEST_LINE:
                 self._block = LONGEST_LINE
                 raise WiderType from None
-            check_rows(self.path, self._dialect.separator)
+            check_rows(self.path, self._dialect)
             raise
 
     def _options(self, names: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, object]:
@@ -159,10 +176,10 @@ class CsvFile:
         }
 
     def _opened(self, names: Sequence[str], types: Mapping[str, pa.DataType]) -> csv.CSVStreamingReader:
-        return csv.open_csv(_source(self.path), **self._options(names, types))
+        return csv.open_csv(_source(self.path, self._dialect), **self._options(names, types))
 
     def _read(self, names: Sequence[str]) -> pa.Table:
-        return csv.read_csv(_source(self.path), **self._options(names, {}))
+        return csv.read_csv(_source(self.path, self._dialect), **self._options(names, {}))
 
 
 class _Unpacked(io.RawIOBase):
@@ -184,24 +201,14 @@ class _Unpacked(io.RawIOBase):
         return count
 
 
-def _source(path: Path) -> object:
-    return pa.PythonFile(_Unpacked(path), mode="r") if path.suffix in COMPRESSED else str(path)
-
-
-def titles_of(path: Path, dialect: Dialect) -> list[str]:
-    """Return the titles of the columns, which differ."""
-    begin = next(line_blocks(Position(path))).tobytes()
-    if begin[:1] in (b"\n", b"\r"):
-        raise _empty(path, 1)
-    text = io.StringIO(begin.decode("utf-8-sig", errors="replace"), newline="")
-    try:
-        titles = next(python_csv.reader(text, delimiter=dialect.separator))
-    except python_csv.Error as error:
-        raise DataError(f"{path}:1: {error}.") from None
-    if "\ufffd" in "".join(titles):
-        raise DataError(f"{path}: its titles are not UTF-8. Save it as UTF-8.")
-    check_titles(str(path), titles)
-    return titles
+def _source(path: Path, dialect: Dialect) -> object:
+    if dialect.is_loose:
+        text = io.StringIO()
+        python_csv.writer(text, delimiter=dialect.separator).writerows(row for _, row in _rows_of(path, dialect))
+        return pa.BufferReader(text.getvalue().encode())
+    with open(path, "rb") as file:
+        packed = path.suffix in COMPRESSED or file.read(3).startswith(PACKED)
+    return pa.PythonFile(_Unpacked(path), mode="r") if packed else str(path)
 
 
 def _has_empty_row(batch: pa.RecordBatch) -> bool:
@@ -211,34 +218,47 @@ def _has_empty_row(batch: pa.RecordBatch) -> bool:
     return bool(np.logical_and.reduce([column.is_null().to_numpy(zero_copy_only=False) for column in batch]).any())
 
 
-def check_rows(path: Path, separator: str) -> int:
+def check_rows(path: Path, dialect: Dialect) -> int:
     """Return the number of rows, titles included, without the empty lines at the end.
 
     Raises DataError for a row that has another number of cells than the first one, and for an empty line before a row.
     """
-    position, expected, rows, empty = Position(path), 0, 0, 0
-    reader = python_csv.reader((f"{line}\n" for line in lines_of(position)), delimiter=separator)
-    try:
-        for row in reader:
-            if not row:
-                empty = empty or position.lines
-                continue
-            if empty:
-                raise _empty(path, empty)
-            rows, expected = rows + 1, expected or len(row)
-            if len(row) != expected:
-                raise _wrong(path, position.lines, len(row), expected)
-    except python_csv.Error as error:
-        raise DataError(f"{path}:{position.lines}: {error}.") from None
+    expected, rows, empty = 0, 0, 0
+    for line, row in _rows_of(path, dialect):
+        if not row:
+            empty = empty or line
+            continue
+        if empty:
+            raise DataError(
+                f"{path}:{empty}: is empty, and rows follow. Remove the line, or give it a cell for each column."
+            )
+        rows, expected = rows + 1, expected or len(row)
+        if len(row) != expected:
+            raise DataError(
+                f"{path}:{line}: has {len(row)} cells, and the first line {expected}: every row needs a cell for each "
+                "column, if only an empty one. Is the file cut off?"
+            )
     return rows
 
 
-def _empty(path: Path, line: int) -> DataError:
-    return DataError(f"{path}:{line}: is empty, and rows follow. Remove the line, or give it a cell for each column.")
+def _rows_of(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the last line of each row, and its cells."""
+    position = Position(path)
+    if dialect.is_loose:
+        rows = cells_of(list(enumerate(lines_of(position), start=1)), dialect.separator)
+        yield from ((line, row) for line, row in rows if len(row) > (dialect.separator != "\t"))
+        return
+    try:
+        for row in python_csv.reader((f"{line}\n" for line in lines_of(position)), delimiter=dialect.separator):
+            yield position.lines, row
+    except python_csv.Error as error:
+        raise DataError(f"{path}:{position.lines}: {error}.") from None
 
 
-def _wrong(path: Path, line: int, cells: int, expected: int) -> DataError:
-    return DataError(
-        f"{path}:{line}: has {cells} cells, and the first line {expected}: every row needs a cell for each column, if "
-        "only an empty one. Is the file cut off?"
-    )
+def cells_of(lines: Sequence[tuple[int, str]], sign: str | None) -> Cells:
+    """Return the number of the last line of each row, and its cells; quotes that are not those of csv are text."""
+    if sign is not None:
+        rows = python_csv.reader((f"{line}\n" for _, line in lines), delimiter=sign, strict=True)
+        with suppress(python_csv.Error):
+            return [(lines[rows.line_num - 1][0], [cell.strip() for cell in row]) for row in rows]
+    return [(number, [cell.strip() for cell in line.split(sign)] * bool(line.strip())) for number, line in lines]

@@ -23,6 +23,7 @@ from typing import TypeAlias
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.grammar import RepeatedName, json_of, number_of, once
 from ranktune.solvers.data.columns.roles import QUERIES, RESERVED
+from ranktune.solvers.data.columns.usual import plain
 from ranktune.solvers.data.readers.formats import ending
 from ranktune.solvers.data.readers.frames import Table
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks, lines_of
@@ -182,7 +183,7 @@ class _Rows:
         names = dict.fromkeys(name for features in apart for name in features)
         all_fields = dict.fromkeys(name for fields in self.fields for name in fields)
         for name in names:
-            if name in ("qid", "grade") or (name in all_fields and name.lower() in RESERVED):
+            if name in ("qid", "grade") or (name in all_fields and plain(name) in RESERVED):
                 raise DataError(
                     f"{self.path}: the feature {name!r} is called as the grade, the query, the document or its weight. "
                     "Rename the feature, or write it beside the features if it is none."
@@ -190,9 +191,9 @@ class _Rows:
         others = [name for name in all_fields if name not in names]
         columns = {name: [fields.get(name) for fields in self.fields] for name in others}
         columns |= {name: [features.get(name, 0.0) for features in apart] for name in names}
-        if not any(name.lower() in QUERIES for name in columns) and None not in self.responses:
+        if not any(plain(name) in QUERIES for name in columns) and None not in self.responses:
             columns["qid"] = list(self.responses)  # each response is of one query
-        for name in [name for name in columns if name.lower() in QUERIES]:
+        for name in [name for name in columns if plain(name) in QUERIES]:
             kinds = {type(value): value for value in columns[name]}
             if int in kinds and float in kinds:
                 raise DataError(
@@ -303,7 +304,7 @@ def _flat(name: str, value: object) -> Iterator[tuple[str, Value]]:
 def _together(fields: Mapping[str, Value], more: Mapping[str, Value], names: Container[str]) -> dict[str, Value]:
     """Return fields and more, which replace them. Raises RepeatedName where these names have two values."""
     for name in fields.keys() & more.keys():
-        if name.lower() in names and fields[name] != more[name]:
+        if plain(name) in names and fields[name] != more[name]:
             raise RepeatedName(name)
     return {**fields, **more}
 

@@ -10,11 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 
-from ranktune.solvers.core.errors import DataError, nearest
-from ranktune.solvers.data.columns.arrow import as_arrow
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.columns.arrow import as_arrow, table_column
+from ranktune.solvers.data.columns.usual import USUAL, find_roles, no_column
+from ranktune.solvers.data.columns.values import numbers
 from ranktune.solvers.data.readers.tables.arrow_files import open_file
 from ranktune.solvers.data.readers.tables.batches import Fixed, OpenTable, as_text
 
@@ -22,26 +25,31 @@ from ranktune.solvers.data.readers.tables.batches import Fixed, OpenTable, as_te
 def open_table(
     source: object,
     roles: Mapping[str, Sequence[str]] = MappingProxyType({}),
-    named: Mapping[str, str] = MappingProxyType({}),
+    named: Mapping[str, str | None] = MappingProxyType({}),
+    needed: Sequence[str] = (),
 ) -> OpenTable:
     """Return the table in a file or a data frame, and which of its columns have which role.
 
     Parameters
     ----------
-    source : path or data frame
+    source : path, data frame or OpenTable
         A csv, tsv, Parquet, Arrow or JSON lines file, text packed or not; or any object of the Arrow PyCapsule
         interface, such as a frame of pandas or polars.
     roles : mapping of str to sequence of str
         Role -> the names that suggest it, in any capitals, the likeliest first.
-    named : mapping of str to str
-        Role -> the column that the user says it is.
+    named : mapping of str to str or None
+        Option, which is a role too -> the column that the user says it is, if any.
+    needed : sequence of str
+        Roles that there must be.
 
     Raises
     ------
     DataError
-        If the source is no table, or a column that is named is not there.
+        If the source is no table, or a column that is named or needed is not there.
     """
-    if isinstance(source, str | Path):
+    if isinstance(source, OpenTable):
+        table = source
+    elif isinstance(source, str | Path):
         table = open_file(Path(source))
     else:
         whole = as_arrow(source)
@@ -54,20 +62,23 @@ def open_table(
 
         table = OpenTable("the frame", Fixed(whole.schema, batches))
     found = find_roles(table.names, roles, named, table.name)
+    for role in needed:
+        if role not in found:
+            remedy = f'Name it: {role}="COLUMN"' if role in named else f"Call it {role}"
+            raise DataError(f"{table.name}: {no_column(USUAL[role].what or role, remedy, roles[role], table.names)}")
     return replace(table, roles=found)
 
 
-def find_roles(
-    names: Sequence[str], roles: Mapping[str, Sequence[str]], named: Mapping[str, str], table: str
-) -> dict[str, list[str]]:
-    """Return role -> its columns among those of these names: the one that is named, else those of usual names."""
-    by_name = {name.lower(): name for name in reversed(names)}
-    found = dict[str, list[str]]()
-    for role, usual in roles.items():
-        given = named.get(role)
-        if given is not None and given.lower() not in by_name:
-            raise DataError(f"{table}: has no column {given!r} for the {role}. {nearest(given, names)}")
-        present = [by_name[name.lower()] for name in ([given] if given else usual) if name.lower() in by_name]
-        if present:
-            found[role] = list(dict.fromkeys(present))
-    return found
+def read_roles(table: OpenTable) -> dict[str, list[Any]]:
+    """Return role -> its first column: numbers, NaN where one is missing, or text, empty where it is."""
+    places = {role: columns[0] for role, columns in table.roles.items()}
+    whole = table.read(list(dict.fromkeys(places.values())), text=True)
+    try:
+        return {
+            role: numbers(table_column(whole, name), USUAL[role].what or role, "keep").tolist()
+            if USUAL[role].kind is float
+            else [text or "" for text in whole[name].to_pylist()]
+            for role, name in places.items()
+        }
+    except DataError as error:
+        raise DataError(f"{table.name}: {error}") from None

@@ -13,6 +13,7 @@ from pathlib import Path
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.grammar import number_of, repeated
 from ranktune.solvers.data.columns.roles import RESERVED
+from ranktune.solvers.data.columns.usual import plain
 from ranktune.solvers.data.readers.formats import READERS, ending
 from ranktune.solvers.data.readers.frames import Table
 from ranktune.solvers.data.readers.parsing.streams import Position, words_of
@@ -35,7 +36,7 @@ def read_run_table(path: Path) -> Table:
     runs, names = zip(*map(read_run, paths), strict=True)
     if path.is_dir():
         names = tuple(each.name.split(".")[0] for each in paths)
-        taken = next((name for name in names if name.lower() in RESERVED), repeated(names))
+        taken = next((name for name in names if plain(name) in RESERVED), repeated(names))
         if taken is not None:
             raise DataError(
                 f"{path}: the runs must have names that differ, and that are not those of grades, queries or "
@@ -69,4 +70,4 @@ def read_run(path: Path) -> tuple[dict[tuple[str, str], float], str]:
     if not scores:
         raise DataError(f"{path}: holds no documents. {_FORM}")
     name = tags.pop() if len(tags) == 1 else "score"
-    return scores, "score" if name.lower() in RESERVED else name
+    return scores, "score" if plain(name) in RESERVED else name

@@ -145,7 +145,10 @@ def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"two columns .* 'grade'"):
         Training([replace(LOG, further_names=("grade", *LOG.further_names[1:]))], HALVING)
     path = tmp_path / "documents.csv"
-    for text, message in (("name,price\na,1\n", "no column of documents"), ("doc_id,price\na,1\na,2\n", "'a' twice")):
+    for text, message in (
+        ("name,price\na,1\n", "no column of the document id"),
+        ("doc_id,price\na,1\na,2\n", "'a' twice"),
+    ):
         path.write_text(text)
         with pytest.raises(DataError, match=message):
             Training([LOG], HALVING, documents=DocumentTable.read(path))

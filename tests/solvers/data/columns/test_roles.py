@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.data.columns.roles import DOCUMENTS, GRADES, QUERIES, RATING, Roles, Wanted, roles
+from ranktune.solvers.data.columns.roles import DOCUMENTS, GRADES, QUERIES, Roles, Wanted, roles
 from ranktune.solvers.data.sources import catalogue
 from tests.support.frames import from_frame
 
@@ -21,19 +21,14 @@ def test_all_columns_but_those_of_known_names_are_features() -> None:
     assert result.keys == {"qid": "query id", "grade": "grade", "docid": "document id"}
 
 
-@pytest.mark.parametrize("name", [*QUERIES, *(name.upper() for name in QUERIES)])
-def test_names_of_queries_are_recognised(name: str) -> None:
-    assert roles([name, "grade", "f"], Wanted())["query"] == name
-
-
-@pytest.mark.parametrize("name", [*GRADES, RATING])
-def test_names_of_grades_are_recognised(name: str) -> None:
-    assert roles(["qid", name, "f"], Wanted())["grade"] == name
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_names_of_documents_are_recognised(name: str) -> None:
-    assert roles(["qid", "grade", name, "f"], Wanted())["document"] == name
+@pytest.mark.parametrize(
+    ("role", "name"), [("query", name) for name in QUERIES] + [("grade", name) for name in (*GRADES, "rating")]
+    + [("document", name) for name in DOCUMENTS]
+)  # fmt: skip
+def test_usual_names_are_recognised(role: str, name: str) -> None:
+    for written in (name, name.upper().replace("_", "-"), name.title().replace("_", " ")):
+        others = {"query": "qid", "grade": "y", "document": "docid"} | {role: written}
+        assert roles([*others.values(), "f"], Wanted())[role] == written
 
 
 @pytest.mark.parametrize(
@@ -75,7 +70,7 @@ def test_a_column_that_is_called_by_name_is_not_dropped() -> None:
         (Wanted(features="bn25_title"), "Did you mean 'bm25_title'"),
         (Wanted(features="x*"), "features='x\\*' matches no column"),
         (Wanted(drop="x*"), "drop='x\\*' matches no column"),
-        (Wanted(drop="*[a-z]*,*5*,a*,w*,qid"), "no column for the query ids"),
+        (Wanted(drop="*[a-z]*,*5*,a*,w*,qid"), "no column of the query ids"),
         (Wanted(features="clicks", drop="clicks"), "no feature columns"),
     ],
 )
@@ -89,7 +84,7 @@ def test_columns_that_are_not_there_are_named(wanted: Wanted, words: str) -> Non
     [
         (["query", "session_id", "y", "f"], r'query ids \(query, session_id\).*qid="COLUMN"', {"qid": "query"}),
         (["qid", "label", "rating", "f"], r'grades \(label, rating\).*grade="COLUMN"', {"grade": "label"}),
-        (["qid", "y", "_id", "product_id", "f"], r'\(_id, product_id\).*document="COLUMN"', {"document": "_id"}),
+        (["qid", "y", "_id", "product_id", "f"], r'\(product_id, _id\).*document="COLUMN"', {"document": "_id"}),
         (["qid", "y", "Position", "f"], r'the old ranking.*drop="Position"', {"drop": "Position"}),
         (["qid", "y", "Position", "f"], r'features="\*,Position"', {"features": "*,Position"}),
     ],

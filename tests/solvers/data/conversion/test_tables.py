@@ -123,16 +123,6 @@ def test_options_of_columns(tmp_path: Path, as_a_whole: list[object]) -> None:
     assert as_a_whole == []
 
 
-@pytest.mark.parametrize("has_empty_lines", [False, True])
-def test_a_decimal_comma_and_empty_lines(has_empty_lines: bool, tmp_path: Path, as_a_whole: list[object]) -> None:
-    plain = written(with_missing(frame()), "csv", tmp_path)
-    text = plain.read_text().replace(",", ";").replace(".", ",")
-    other = tmp_path / "other.csv"
-    other.write_text(text + "\n\n" if has_empty_lines else text)
-    assert_same(ranktune.convert(other, tmp_path / "made"), ranktune.read(plain))
-    assert as_a_whole == []
-
-
 @pytest.mark.parametrize("missing", ["keep", "zero"])
 def test_missing_values(missing: Any, tmp_path: Path) -> None:
     path = written(with_missing(with_kinds(frame())), "csv", tmp_path)
@@ -168,21 +158,3 @@ def test_columns_that_are_no_features_are_named(tmp_path: Path) -> None:
     with pytest.raises(DataError) as expected:
         ranktune.read(path)
     assert str(result.value) == str(expected.value)
-
-
-@pytest.mark.parametrize("at", [4, 60, -200, -20])
-def test_a_damaged_parquet_file_is_refused(at: int, tmp_path: Path) -> None:
-    path = tmp_path / "data.parquet"
-    frame().to_pandas().to_parquet(path, write_page_checksum=True)
-    content = bytearray(path.read_bytes())
-    content[at] ^= 8
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=r"data\.parquet: "):
-        ranktune.convert(path, tmp_path / "made")
-
-
-def test_a_csv_file_that_is_cut_off(tmp_path: Path) -> None:
-    path = written(frame(), "csv", tmp_path)
-    path.write_text(path.read_text()[:-12])
-    with pytest.raises(DataError, match=r"data\.csv:121: has \d cells, and the first line 6"):
-        ranktune.convert(path, tmp_path / "made")

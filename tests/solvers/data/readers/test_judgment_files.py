@@ -62,9 +62,8 @@ def test_judgments_of_other_tools_give_their_grades(name: str, tmp_path: Path) -
     assert queries.grades.tolist() == [grade for _, _, grade in ROWS]
 
 
-@pytest.mark.parametrize("sign", [",", "\t", ";"])
-def test_columns_of_any_name_are_named_by_the_options_of_columns(sign: str, tmp_path: Path) -> None:
-    (tmp_path / "judged").write_text(table(sign, "note|keyword|sku|stars", "n|{0}|{1}|{2}").replace("|", sign))
+def test_columns_of_any_name_are_named_by_the_options_of_columns(tmp_path: Path) -> None:
+    (tmp_path / "judged").write_text(table(";", "note|keyword|sku|stars", "n|{0}|{1}|{2}"))
     frame = pl.DataFrame({"keyword": [row[0] for row in ROWS], "sku": [row[1] for row in ROWS], "f": range(len(ROWS))})
     options: Any = {"qid": "keyword", "document": "sku", "grade": "stars"}
     queries = ranktune.read(frame, qrels=tmp_path / "judged", **options)
@@ -82,25 +81,19 @@ def test_a_quoted_cell_keeps_its_lines_and_others_their_quotes(sign: str, tmp_pa
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("q,d,rating\na,D1,1\na,D1,2", "judged:3: document D1 of query a has grade 2"),
+        ("q_id,docno,rating\na,D1,1\na,D1,2", "document D1 of query a has the grades 1 and 2"),
         ("shoe red\tD1\t1\nshoe 0 D2 1", "judged:1: has a tab and a space"),
-        ("a b\tc\nd e\tf", "judged:1: 'c' is no grade"),
-        ("q;d,rating\na;b,2", "no grade|not found|words"),
-        ('{"a": 1}', "without judgmentRatings"),
+        ('{"a": 1}', "has no column of the query id"),
         ("[" * 5000, "no JSON"),
         ("2 qid:1 # D1\nD1 1", "is no line GRADE qid:ID"),
-        ("query,docid,Rater A,Rater B\na,D1,3,2", 'not found .* Name them: qid="COLUMN"'),
-        ("shoe red D1 2\nhat 0 D6 1", "not found"),
-        ("red, shoe,D1,2\nhat,D6,1", "not found"),
-        ("query-id\tcorpus-id\tscore\na\tD1\t1\nb D2 1", "judged:3: is parted by spaces"),
-        ("title,other\n1,2", "not found among its columns title and other"),
+        ("query,docid,Rater A,Rater B\na,D1,3,2", 'has no column of the grade. Name it: grade="COLUMN"'),
+        ("shoe red D1 2\nhat 0 D6 1", "not clear"),
+        ("query-id\tcorpus-id\tscore\na\tD1\t1\nb D2 1", "judged:3: has 1 cells, and the first line 3"),
+        ("q,d,rating\na,D1,1", "has no column of the query id. Name it: qid="),
         ("", "no judgments"),
-        ("7 0 a 2\n7 0 b 1\n7 0 a 1\n", "judged:3: document a of query 7 has grade 1, and a line before gives it 2"),
-        ("7 0 a 2\n7 0 a x\n", "judged:2: 'x' is no grade"),
-        ("7 0 a nan\n", "judged:1: 'nan' is no grade"),
-        ("7 0 a 1_0\n", "judged:1: '1_0' is no grade"),
-        ("7 0 a \uff11\n", "judged:1: .* is no grade"),
-        ("7 0 a 2 3\n", "judged:1: has 5 words"),
+        ("7 0 a 2\n7 0 b 1\n7 0 a 1\n", "document a of query 7 has the grades 2 and 1"),
+        ("7 0 a 2\n7 0 a x\n", "judged: 'x' is no grade, of document a of query 7"),
+        ("7 0 a 2 3\n", "judged:1: '7 0 a 2 3' is not clear"),
     ],
 )
 def test_what_is_not_clear_is_refused(text: str, words: str, tmp_path: Path) -> None:
@@ -110,7 +103,7 @@ def test_what_is_not_clear_is_refused(text: str, words: str, tmp_path: Path) -> 
 
 
 def random_file(generator: np.random.Generator) -> tuple[str, dict[str, dict[str, float]]]:
-    """A table of judgments with any separator, and what it says."""
+    """Judgments without titles, with any separator, and what they say."""
     sign = str(generator.choice(list("\t,; ")))
     letters = list("ab1.:/-_ '") + ([] if sign == "\t" else [",", ";"])
     letters = [letter for letter in letters if not (sign == " " and letter in " \t")]
@@ -120,12 +113,8 @@ def random_file(generator: np.random.Generator) -> tuple[str, dict[str, dict[str
 
     pairs = dict.fromkeys((name(), name()) for _ in range(generator.integers(2, 12)))
     rows = [(query, document, int(generator.integers(0, 4))) for query, document in pairs]
-    form = generator.integers(3)
-    lines = [["query", "doc_id", "rating"]] * bool(form == 2) + [
-        [query, "0", document, str(grade)] if form else [query, document, str(grade)] for query, document, grade in rows
-    ]
-    if form == 2:
-        lines = [lines[0], *([query, document, str(grade)] for query, document, grade in rows)]
+    iteration = ["0"] * int(generator.integers(2))
+    lines = [[query, *iteration, document, str(grade)] for query, document, grade in rows]
     expected: dict[str, dict[str, float]] = {}
     for query, document, grade in rows:
         expected.setdefault(query, {})[document] = float(grade)
@@ -158,7 +147,6 @@ def test_no_separator_changes_a_judgment(seed: int, tmp_path: Path) -> None:
             {"requests": [{"id": "shoe", "ratings": [{"_id": "D1", "rating": "Good"}, {"_id": "D2", "rating": "Bad"}]}]}
         ),
     ],
-    ids=["trec", "csv", "list", "json"],
 )
 def test_grades_may_be_words(text: str, tmp_path: Path) -> None:
     (tmp_path / "judged").write_text(text)

@@ -135,11 +135,6 @@ def test_what_is_not_there_is_said_with_what_can_be_given(tmp_path: Path) -> Non
         load((X, Y))
 
 
-def test_a_damaged_table_is_an_error(tmp_path: Path) -> None:
-    assert_refused(tmp_path / "bad.parquet", b"PAR1 no", r"bad\.parquet: .*cannot be read")
-    assert_refused(tmp_path / "bad.csv", "a,b\n1,2\n", r"(?s)bad.csv: .*no column for the query ids")
-
-
 def test_documents_to_score_need_no_grades(tmp_path: Path) -> None:
     file = tmp_path / "new.csv"
     file.write_text("f1,qid,f0,note\n2.0,7,1.0,x\n4.0,7,3.0,y\n")

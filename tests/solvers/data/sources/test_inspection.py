@@ -18,6 +18,10 @@ from ranktune.solvers.data.sources.inspection import (
     LEAK,
     MOST_DOCUMENTS,
     POSITION,
+    _column,
+    _pairs,
+    _power,
+    _sparse_powers,
     column_report,
     suspects,
 )
@@ -152,3 +156,16 @@ def test_where_a_table_cannot_be_read_the_columns_that_are_no_numbers_are_named(
     frame = pl.DataFrame({"qid": [1], "label": [1], "f": [0.5], "brand": ["a"]})
     report = {row["column"]: row["note"] for row in column_report(Table(frame), {}, [])}
     assert report == {"qid": "", "label": "", "f": "", "brand": 'Cannot be a feature: drop="brand"'}
+
+
+def test_sparse_columns_are_measured_together_as_they_are_one_by_one() -> None:
+    generator = np.random.default_rng(0)
+    X = sparse.random(N, 60, 0.1, random_state=1).toarray()
+    X[X > 0.0] -= 0.4
+    X[generator.integers(0, N, 90), generator.integers(0, 60, 90)] = np.nan
+    X[:, 3], X[:, 4] = Y == 3.0, np.where(Y > 1.0, Y, 0.0) * (generator.random(N) < 0.9)
+    pairs = _pairs(Queries.from_arrays(X, Y, qid=QID))
+    found = dict(_sparse_powers(sparse.csc_matrix(X), np.zeros(60, dtype=bool), Y, pairs))
+    assert len(found) == 60 and found[3].is_function
+    for column, power in found.items():
+        assert power == pytest.approx(_power(_column(X, column), Y, pairs))

@@ -1,0 +1,124 @@
+"""What a column can be, by its name: the usual names of all roles, which every reader of tables asks.
+
+A column is taken by the name that the user gives, else by a usual one. Capitals do not matter, nor whether words are
+parted by _, - or a space. A name may be that of several roles: each reader asks for those that its tables have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from ranktune.solvers.core.errors import DataError, nearest
+
+
+class Role(NamedTuple):
+    """What a column can be.
+
+    words   the usual names, the likeliest first, parted by spaces
+    kind    of its values: float of numbers, else str, also of times and lists
+    what    a value, in messages; the role itself where it is empty
+    option  the option of training tables that names the column; elsewhere the role does
+    """
+
+    words: str
+    kind: type = str
+    what: str = ""
+    option: str = ""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The usual names."""
+        return self.words.split()
+
+
+USUAL: Mapping[str, Role] = {
+    "qid": Role("qid query_id queryid q_id search_id", str, "query id", "qid"),
+    "group": Role("query group group_id session_id", str, "query id", "qid"),  # of which each may be something else
+    "query": Role("user_query query query_text search_term keywords qid query_id"),  # its text, if it has one
+    "topic": Role("topic"),  # of TREC; in other tables a category
+    "grade": Role("grade label relevance rel y judgment judgement", str, "grade", "grade"),
+    "rating": Role("rating"),  # the grade where nothing else is; beside a grade a feature, as of a product
+    "graded": Role("score"),  # of judgments, as those of BEIR
+    "score": Role("score scores prediction predictions pred y_pred", float),
+    "document": Role(
+        "document docid doc_id document_id doc docno corpus_id item_id item product_id object_id "
+        "event_attributes.object.object_id",
+        str,
+        "document id",
+        "document",
+    ),
+    "row": Role("_id id", str, "document id", "document"),  # where a row is a document: in a log it is an event
+    "weight": Role("weight weights query_weight", float, "query weight", "weight"),
+    "document_weight": Role("weight", float, "document weight"),  # of judgments
+    "position": Role("position rank pos ranking position.ordinal event_attributes.position.ordinal", float),
+    "time": Role("timestamp time event_time datetime date ts"),
+    "search": Role("query_id search_id request_id qid query"),  # by which events are joined
+    "list": Role("search_id search request_id impression_id"),  # one that was shown once
+    "session": Role("session_id session event_attributes.session_id"),
+    "user": Role("client_id user_id user visitor_id"),
+    "kind": Role("action_name event_type event action type"),
+    "source": Role("application"),
+    "results": Role("query_response_object_ids query_response_hit_ids"),
+    "propensity": Role("propensity propensity_score pscore", float),
+    "click": Role("click clicked clicks is_click", float),
+    "add_to_cart": Role("add_to_cart cart carts", float),
+    "purchase": Role("purchase purchases purchased", float),
+    "value": Role("value revenue event_attributes.value", float),
+    "team": Role("team teams"),
+    "rank_a": Role("rank_a ranks_a", float),
+    "rank_b": Role("rank_b ranks_b", float),
+}
+
+
+MOST_SHOWN = 30
+"""Columns that a message names."""
+
+
+def plain(name: object) -> str:
+    """Return a name as it is compared: in small letters, with _ between words."""
+    return str(name).strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def usual(*roles: str) -> tuple[str, ...]:
+    """Return the usual names of roles, those of the first role first."""
+    return tuple(dict.fromkeys(name for role in roles for name in USUAL[role].names))
+
+
+def find_roles(
+    names: Sequence[str],
+    roles: Mapping[str, Sequence[str]],
+    named: Mapping[str, object] = MappingProxyType({}),
+    table: str = "",
+) -> dict[str, list[str]]:
+    """Return role -> its columns among those of these names: the one that is named, else those of usual names.
+
+    A column that is named and not there is a DataError of a table, and without one as if it were not named.
+    """
+    called = dict[str, list[str]]()
+    for name in names:
+        called.setdefault(plain(name), []).append(name)
+    found = dict[str, list[str]]()
+    for role, known in roles.items():
+        given = named.get(role)
+        is_absent = given is not None and plain(given) not in called
+        if is_absent and table:
+            raise DataError(f"{table}: has no column {given!r} for the {role}. {nearest(str(given), names)}")
+        wanted = known if given is None or is_absent else [str(given)]
+        columns = [column for name in wanted for column in called.get(plain(name), ())]
+        if columns:
+            found[role] = [str(given)] if given in columns else list(dict.fromkeys(columns))
+    return found
+
+
+def no_column(what: str, remedy: str, known: Sequence[str] = (), names: Sequence[str] = ()) -> str:
+    """Return the words for a table without a column of what; the remedy says how the user names it."""
+    among = f" Recognised names are {', '.join(known)}; its columns: {shown(names)}." if known else ""
+    return f"has no column of the {what}. {remedy}.{among}"
+
+
+def shown(names: Sequence[str]) -> str:
+    """Return names of columns, of many the first."""
+    text = ", ".join(names[:MOST_SHOWN])
+    return f"{text}, ... ({len(names)} in all)" if len(names) > MOST_SHOWN else text

@@ -1,0 +1,155 @@
+"""What a finished study says: to use, to expect, its gain, what next; and what it must not say."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ranktune.dashboards.records.study import StudyData
+from ranktune.dashboards.views import compare, overview
+from ranktune.solvers.core.errors import StudyError
+from ranktune.tuner.selection.results import Result, load_result
+from ranktune.tuner.selection.rows import MARGIN, Failure, TuningGain, alternatives, combined, is_as_good
+from ranktune.tuner.statistics.measured import Interval
+from tests.support.study_samples import concluded, row_of, study_data
+
+OUTSIDE = "outside of 0.380 to 0.660"
+
+
+def result(*rows: Any, **more: Any) -> Result:
+    return concluded("s", leaderboard=rows or (row_of("RankSVM"), row_of("RidgeRanker", 1)), **more)
+
+
+def said(found: Result) -> str:
+    return " ".join((*found.conclusion.lines, *found.conclusion.details))
+
+
+def test_the_chosen_model_with_its_parameters_and_its_file() -> None:
+    chosen = row_of("RankSVM", params={"C": 0.123456}, bytes=1500.0)
+    assert result(chosen).conclusion.use == "Use RankSVM (C=0.1235)."
+    assert result(chosen).conclusion.next[0] == "Model: s/model.json (1.5 kB)"
+    assert "no search engine can load it" in result(replace(chosen, needs_queries=True)).conclusion.use
+    default = result(chosen, tuning=TuningGain("RankSVM", None, None))
+    assert "Use RankSVM with its default settings: 19 further trials found nothing better." in default.conclusion.use
+    assert "trial" not in replace(default, trials=1).conclusion.use
+
+
+@pytest.mark.parametrize(
+    ("test", "text"),
+    [
+        (0.5, "The test queries gave 0.500."),
+        (
+            0.7,
+            "The test queries gave 0.700, outside of 0.380 to 0.660: they are easier than the rest. Plan with 0.480.",
+        ),
+        (
+            0.2,
+            "The test queries gave 0.200, outside of 0.380 to 0.660: they are harder than the rest. Plan with 0.200.",
+        ),
+    ],
+)
+def test_one_number_to_plan_with(test: float, text: str) -> None:
+    found = result(expected_on_test=Interval(0.48, 0.38, 0.66), test_metrics={"ndcg@10": test})
+    assert found.conclusion.expect == f"Expect ndcg@10 of 0.480 on new queries (0.430 to 0.530), by validation. {text}"
+
+
+def test_without_test_queries_or_an_estimate_it_says_so() -> None:
+    unknown = Interval(float("nan"), float("nan"), float("nan"))
+    assert result(test_metrics={}, estimate=unknown).conclusion.expect == (
+        "What ndcg@10 to expect on new queries is not known. There are no test queries."
+    )
+
+
+def test_a_baseline_is_named_from_the_data() -> None:
+    assert "such as --baseline column:bm25." in result(baselines=("bm25",)).conclusion.gain
+
+
+def test_evidence_is_combined_by_its_precision() -> None:
+    """An interval of half the width counts four times."""
+    found = combined(Interval(0.01, 0.0, 0.02), Interval(0.06, 0.04, 0.08), Interval(0.0, 0.0, 0.0), None)
+    assert found is not None
+    assert (found.mean, found.high - found.mean) == pytest.approx((0.02, 0.01 * 0.8**0.5))
+
+
+def test_absence_of_evidence_is_no_advice() -> None:
+    """Twelve queries cannot tell a model that is much worse; validation can."""
+    unclear = row_of("BestFeature", 1, difference=Interval(-0.05, -0.2, 0.1), bytes=8.0)
+    found = result(row_of("Blend"), unclear, test_queries=12)
+    assert not is_as_good(unclear) and "smallest" not in found.alternatives and "as good (" not in said(found)
+    assert "12 test queries are too few to tell it apart from BestFeature." in found.conclusion.next
+    assert "no proof that they are as good: BestFeature" in said(found)
+    worse = replace(unclear, validated=Interval(-0.13, -0.15, -0.11))
+    assert not is_as_good(worse)
+    close = replace(unclear, validated=Interval(0.0, -0.004, 0.004))
+    assert is_as_good(close) and not is_as_good(close, margin=0.001) and MARGIN == 0.01
+    assert alternatives((row_of("Blend"), close))["smallest"] == "BestFeature"
+    assert any("BestFeature is shown to be as good" in line for line in result(row_of("Blend"), close).conclusion.next)
+    assert not is_as_good(replace(close, verdict="worse"))
+
+
+def test_how_many_queries_would_do() -> None:
+    """200 (.05 ** 2 / .02 ** 2 - 1) = 1,050, to two digits."""
+    (line,) = [line for line in result(queries=200).conclusion.next if "judged" in line]
+    assert line == "About 1,100 more judged queries would tell ndcg@10 to within 0.02."
+
+
+def test_a_higher_number_that_was_not_chosen_is_explained() -> None:
+    assert "was not chosen" not in said(result()) and "Higher on test" not in said(result())
+    better = row_of("LambdaMART", 1, vali=Interval(0.61, 0.6, 0.62), test=Interval(0.52, 0.5, 0.54))
+    text = said(result(row_of("Blend"), better, set_aside="The best was set aside."))
+    assert "LambdaMART has a higher vali (0.6100 against 0.5000), and was not chosen: cross-validation does not" in text
+    assert (
+        "The best was set aside." in text and "Higher on test, which takes no part in the choice: LambdaMART." in text
+    )
+    unserved = replace(better, is_served=False)
+    assert "not chosen: a system that the study serves cannot load it" in said(result(row_of("RankSVM"), unserved))
+
+
+def test_a_negative_gain_of_tuning_is_explained() -> None:
+    def of(mean: float, low: float, high: float) -> str:
+        return said(result(tuning=TuningGain("RankSVM", Interval(mean, low, high), 0.1)))
+
+    assert "chance" not in of(0.01, -0.01, 0.03)
+    assert "That can be chance; what validation chose" in of(-0.01, -0.03, 0.01)
+    assert "on these test queries the defaults are better; what validation chose" in of(-0.02, -0.03, -0.01)
+
+
+def test_failures_and_early_stopping_are_counted() -> None:
+    failures = (Failure("", 3, "RankSVM", "no"), Failure("", None, "RankSVM", "not refitted"))
+    text = said(result(stopped=10, failures=failures))
+    assert "20 trials (9 evaluated in full, 10 stopped early, 1 failed) in 12.5 s." in text
+    assert "2 trials failed, the last (RankSVM) with: not refitted" in text
+
+
+def test_what_ranker_was_composed_of_is_counted_over_folds() -> None:
+    newton = {"loss": "pairwise_hinge", "pair_weight": "uniform", "penalty": "l2", "optimizer": "newton", "l2": 0.1}
+    sparse = {"loss": "softmax", "penalty": "l1", "optimizer": "owlqn", "l1": 0.1}
+    splits = [result(row_of("RankSVM"), row_of("Ranker", 1, params=params)) for params in (newton, sparse, newton)]
+    assert "Ranker does best composed of softmax + l1 + owlqn." in said(splits[1])
+    assert "pairwise_hinge + uniform + l2 + newton on 2, softmax + l1 + owlqn on 1 folds." in said(
+        replace(splits[0], folds=tuple(splits))
+    )
+
+
+def test_pages_have_the_same_answers() -> None:
+    data = study_data(folder=Path("a"), result=concluded("a"))
+    rows = {row[0]: row[1] for row in overview.panels(data)[0].table.rows}
+    assert data.result is not None
+    assert list(rows.values())[1:3] == data.result.conclusion.lines[1:3]
+    other: StudyData = study_data(folder=Path("b"))
+    table = compare.panels(data, other)[0].table
+    assert table.columns == ("what", "a", "b") and ["state", "finished", "stopped"] in table.rows
+    assert {row[0]: row[1] for row in table.rows[1:]} == rows and all(row[2] is None for row in table.rows[1:])
+
+
+def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
+    found = concluded("s", splits=("Fold1", "Fold2"), tuning=TuningGain("RankSVM", Interval(0.1, 0.0, 0.2), 0.03))
+    found.save(tmp_path / "result.json")
+    assert load_result(tmp_path / "result.json") == found
+    values = json.loads((tmp_path / "result.json").read_text())
+    assert values["conclusion"]["use"] == found.conclusion.use
+    (tmp_path / "newer.json").write_text(json.dumps(values | {"version": values["version"] + 1}))
+    with pytest.raises(StudyError, match="of a newer RankTune"):
+        load_result(tmp_path / "newer.json")

@@ -1,1 +1,0 @@
-"""The workers of clusters: those of Dask, Ray and backends of joblib."""
