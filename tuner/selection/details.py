@@ -77,7 +77,7 @@ def details(result: Result) -> Iterator[str]:
         failed = "One trial failed" if count == 1 else f"{count} trials failed, the last"
         yield f"{failed} ({last.solver}) with: {last.error}"
     yield monotone(result)
-    yield f"{trials_of(result)} in {_duration(result.seconds)}."
+    yield f"{trials_of(result)}."
     yield result.ended_early
 
 
@@ -256,10 +256,3 @@ def trials_of(result: Result) -> str:
     if not others:
         return counted
     return f"{counted} ({result.trials - result.stopped - failed} evaluated in full, {', '.join(others)})"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes = int(seconds // 60)
-    return f"{minutes} min {int(seconds - 60 * minutes)} s"
