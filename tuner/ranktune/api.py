@@ -197,13 +197,13 @@ def resume(given: ResumeArguments) -> StudyResult:
     with running(folder, workforce(given), locations, given.progress or display(given.verbose)) as session:
         restore_custom(given.name, folder.study().custom)
         study = folder.study() if given.extend else folder.as_it_began()
+        ended = None if given.extend or given.trials is not None else finished(folder, study)
         if given.trials is not None:
             study = replace(study, trials=given.trials)
-        elif not given.extend and (result := finished(folder, study)) is not None:
+        problems, gone = ([], "") if ended is not None else session.reopened()
+        if ended is not None:
             session.progress.stage(f"study '{given.name}' is finished; --trials N gives it more trials")
-            return shown(result)
-        problems, gone = session.reopened()
-        if problems:
+        elif problems:
             folder.declare(study, folder.digests(), extend=given.extend)
             if text := session.workers.call(changed, folder, session.memory):
                 warnings.warn(text, RankTuneWarning, stacklevel=3)
@@ -214,7 +214,7 @@ def resume(given: ResumeArguments) -> StudyResult:
                 raise StudyError(
                     f"the data of study '{given.name}' {gone}, and cannot be read again: {error}"
                 ) from None
-        result = session.run(study, problems)
+        result = session.run(study, problems) if ended is None else shown(ended)
         with suppress(StudyError):  # a version whose first study is gone
             if line := settle(folder, move=False)[1]:
                 session.progress.stage(line)
