@@ -16,7 +16,7 @@ import ranktune.solvers
 from ranktune.arguments import TuneArguments
 from ranktune.command_line.options import has_option
 from ranktune.docs.llms import PLACE, llms_text
-from ranktune.solvers.core.declared import Declared, declared
+from ranktune.solvers.core.declared import DeclaredField, declared
 from ranktune.solvers.names import SOLVERS
 
 FOLDER = Path(__file__).parent / "reference"
@@ -134,12 +134,12 @@ def _study_file() -> str:
     )
 
 
-def _option(one: Declared) -> str:
+def _option(one: DeclaredField) -> str:
     """Return the option of `ranktune tune` for a field, nothing where there is none."""
     names = one.setting.options or (f"--{one.name.replace('_', '-')}",)
     return f"`{names[0]}`" if has_option(TuneArguments, one) and not one.setting.positional else ""
 
 
-def _as_toml(one: Declared) -> str:
+def _as_toml(one: DeclaredField) -> str:
     """Return the default of a field as a study file spells it, nothing where there is none."""
     return "" if one.default is None or one.default is MISSING else f"`{json.dumps(one.default)}`"

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ranktune.solvers.abilities import LINEAR, MISSING_SIDES, MISSING_WEIGHTS, TREES, WITHIN
-from ranktune.solvers.core.table import Table, named
+from ranktune.solvers.core.table import NamedTable, named
 
 if TYPE_CHECKING:
-    from ranktune.solvers.export.source import Source
+    from ranktune.solvers.export.source import ExportedModel
 
-Writer: TypeAlias = "Callable[[Source], str | bytes]"
+Writer: TypeAlias = "Callable[[ExportedModel], str | bytes]"
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ _PLUGIN = (
 )
 _EVERYTHING: Mapping[str, Any] = {"blends": True, "missing_weights": True, "missing_sides": True}
 
-FORMATS: Table[Format] = Table(
+FORMATS: NamedTable[Format] = NamedTable(
     "format",
     {
         "solr": Format(

@@ -88,7 +88,7 @@ class SolverTrials:
         return fit_belief(self.space, self.observations, MAX_OBSERVATIONS)
 
     @cached_property
-    def importance(self) -> forests.Importance | None:
+    def importance(self) -> forests.ParameterImportance | None:
         """The importance of each parameter, None of too few trials, and where the study is shown in brief."""
         if not self.distributions or self.space is None:
             return None
@@ -125,7 +125,7 @@ class SolverTrials:
         return joined(*sentences, pooled_note(self.data))
 
 
-def importance_of_study(data: StudyData) -> tuple[dict[str, int], forests.Importance | None]:
+def importance_of_study(data: StudyData) -> tuple[dict[str, int], forests.ParameterImportance | None]:
     """Return the parameters of the whole search space and the solver, with the number of trials of each, and shares.
 
     Those are by flat name, without what varies in fewer than MIN_TRIALS_ACTIVE trials. None of too few trials, and
@@ -139,7 +139,9 @@ def importance_of_study(data: StudyData) -> tuple[dict[str, int], forests.Import
     return {name: active[name] for name in names}, _importance(data, space, valued, names)
 
 
-def _importance(data: StudyData, space: UnionSpace, trials: list[Trial], names: list[str]) -> forests.Importance | None:
+def _importance(
+    data: StudyData, space: UnionSpace, trials: list[Trial], names: list[str]
+) -> forests.ParameterImportance | None:
     """Return the importance of parameters by flat name, None of too few trials, and where a study is in brief."""
     if data.brief or len(trials) < forests.MIN_TRIALS:
         return None

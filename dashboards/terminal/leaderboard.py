@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ranktune.dashboards.terminal.tables import FittedTable, four_digits, table, titled
 from ranktune.tuner.selection.results import Result
-from ranktune.tuner.selection.rows import Row
+from ranktune.tuner.selection.rows import LeaderboardRow
 from ranktune.tuner.statistics.measured import Interval
 
 UNSERVED = " *"
@@ -55,7 +55,7 @@ def leaderboard_table(result: Result) -> FittedTable:
     """Return the leaderboard: a row a model, the chosen first."""
     rows = result.leaderboard
 
-    def interval(get: Callable[[Row], Interval | None]) -> list[str]:
+    def interval(get: Callable[[LeaderboardRow], Interval | None]) -> list[str]:
         return ["-" if (known := get(row)) is None else four_digits(known.mean) or "-" for row in rows]
 
     right = {
@@ -82,7 +82,7 @@ def _column(values: Sequence[float | None], form: str) -> list[str]:
     return ["-" if value is None or value != value else format(value, form) for value in values]
 
 
-def marks(row: Row) -> str:
+def marks(row: LeaderboardRow) -> str:
     """Return the marks of a row: its one feature, that no system loads its model, that it compares documents."""
     feature = f" ({row.feature[:20]})" if row.feature else ""
     return feature + UNSERVED * (not row.is_served) + WHOLE * row.needs_queries

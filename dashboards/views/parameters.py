@@ -99,7 +99,7 @@ def _importance(solver: SolverTrials, k: int) -> Panel:
 
 
 def _drawn_importance(
-    panel: Panel, active: Mapping[str, int], measured: forests.Importance | None, absent: str, *notes: str
+    panel: Panel, active: Mapping[str, int], measured: forests.ParameterImportance | None, absent: str, *notes: str
 ) -> Panel:
     """Return a panel with the importance of parameters, which were active in so many trials, or why it is absent."""
     if measured is None:

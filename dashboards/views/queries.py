@@ -18,7 +18,7 @@ from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.views.explained import contributions
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.tuner.selection.evidence import QueryDocuments
-from ranktune.tuner.selection.rows import BASELINE, Row
+from ranktune.tuner.selection.rows import BASELINE, LeaderboardRow
 from ranktune.tuner.statistics.comparisons import compare_splits
 from ranktune.tuner.statistics.periods import Period
 
@@ -133,7 +133,7 @@ def _counts(data: StudyData, splits: _Splits, labels: Sequence[str]) -> Panel:
 
 
 def _compared(
-    splits: _Splits, label: str, row: Row | None, generator: np.random.Generator
+    splits: _Splits, label: str, row: LeaderboardRow | None, generator: np.random.Generator
 ) -> tuple[float | None, float | None, float | None, float | None]:
     """Return the difference, its interval and p, from the leaderboard where it has them."""
     if row is not None and row.difference is not None and row.p_value is not None:

@@ -15,7 +15,7 @@ from ranktune.dashboards.figures.panels import Panel, panels_json
 from ranktune.dashboards.records.study import StudyData
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import StudyError
-from ranktune.solvers.core.table import Entry, Table
+from ranktune.solvers.core.table import NamedTable, TableEntry
 
 Panels: TypeAlias = Callable[[StudyData], list[Panel]]
 
@@ -62,14 +62,14 @@ class Meaning:
 
 
 @dataclass(frozen=True)
-class View(Entry[Panels]):
+class View(TableEntry[Panels]):
     """A view: the function that makes its panels, its title (help), the question that it answers, what it means."""
 
     question: str = field(kw_only=True)
     meaning: Meaning = field(kw_only=True)
 
 
-VIEWS: Table[Panels] = Table(
+VIEWS: NamedTable[Panels] = NamedTable(
     "view",
     {
         "overview": View(

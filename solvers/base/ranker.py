@@ -15,7 +15,7 @@ from ranktune.solvers.core.arrays import Floats, Ids, Sizes, python_value
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.parameters import check_declared
 from ranktune.solvers.core.space import Float, Int, Parameter, Value, up_to, with_defaults
-from ranktune.solvers.data.columns.encoding import Encoding
+from ranktune.solvers.data.columns.encoding import TableEncoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.query_columns.known import Weights
 from ranktune.solvers.data.query_columns.monotone import Monotone, named_signs
@@ -294,7 +294,7 @@ class BaseRanker(QueryEstimator):
         feature_names: Sequence[str] | None = None,
         metric: str | None = None,
         fingerprint: str | None = None,
-        encoding: Encoding | None = None,
+        encoding: TableEncoding | None = None,
     ) -> Model:
         """Return the fitted ranker as a model to predict with and to save; its scores are the same bits.
 

@@ -33,7 +33,7 @@ DIRECTIONS = {"both": SIGNS, "up": SIGNS[:1]}
 
 
 @with_parameters
-class AdaRank(RoundRanker["Booster"], LinearRanker):
+class AdaRank(RoundRanker["AdaRankBooster"], LinearRanker):
     """AdaRank: boosting of single features by any ranking metric, a linear model of few features.
 
     Cost: two evaluations of the metric per feature, then one per round. Ties rank as the metric defines.
@@ -97,13 +97,13 @@ class AdaRank(RoundRanker["Booster"], LinearRanker):
     space_order = ("rounds", "directions", "repeats", "reweigh", "stop", "patience", "validation")
     indicates_missing: ClassVar[bool] = False
 
-    def _booster(self, queries: Queries, vali: Queries | None, metric: Metric) -> Booster:
+    def _booster(self, queries: Queries, vali: Queries | None, metric: Metric) -> AdaRankBooster:
         multiplier = factors(queries, self.scaling)
         queries = queries_with_pairs(queries)
         table = self._table(metric, queries)
-        return Booster(metric, queries, vali, table, multiplier, self.repeats, self.reweigh)
+        return AdaRankBooster(metric, queries, vali, table, multiplier, self.repeats, self.reweigh)
 
-    def _table(self, metric: Metric, queries: Queries) -> Table:
+    def _table(self, metric: Metric, queries: Queries) -> WeakRankers:
         chosen = candidates(queries, int(self.max_features))
         signs = DIRECTIONS[self.directions]
         by_query = feature_table(metric, queries, chosen, signs)
@@ -117,15 +117,15 @@ class AdaRank(RoundRanker["Booster"], LinearRanker):
         if queries.monotone is not None:
             allowed = queries.monotone[features] * signs_of_features >= 0.0
             features, signs_of_features, metrics = features[allowed], signs_of_features[allowed], metrics[:, allowed]
-        return Table(features, signs_of_features, metrics, kept)
+        return WeakRankers(features, signs_of_features, metrics, kept)
 
-    def _keep(self, booster: Booster) -> None:
+    def _keep(self, booster: AdaRankBooster) -> None:
         self.coef_ = booster.coef.copy()
         self.features_, self.alphas_ = np.array(booster.features, dtype=np.int64), np.array(booster.alphas)
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class WeakRankers:
     """W weak rankers: features and signs, (W,), their metric, (used queries, W), and the mask of the used queries."""
 
     features: Ints
@@ -135,13 +135,13 @@ class Table:
 
 
 @dataclass(eq=False)
-class Booster:
+class AdaRankBooster:
     """The state of boosting: the linear model so far, and the weight P of each used query."""
 
     metric: Metric
     queries: Queries
     vali: Queries | None
-    table: Table
+    table: WeakRankers
     multiplier: Floats
     repeats: str
     reweigh: str

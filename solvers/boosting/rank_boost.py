@@ -34,7 +34,7 @@ VANISHED = 1e-290
 
 
 @with_parameters
-class RankBoost(RoundRanker["Booster"], TreeRanker):
+class RankBoost(RoundRanker["StumpBooster"], TreeRanker):
     """RankBoost: boosting of thresholds on single features by pairs, a sum of step functions of features.
 
     Queries without documents of different grades are left out. Cost: sorting each feature once, then reading a byte per
@@ -87,13 +87,13 @@ class RankBoost(RoundRanker["Booster"], TreeRanker):
 
     space_order = ("rounds", "thresholds", "average", "stop", "patience")
 
-    def _booster(self, queries: Queries, vali: Queries | None, metric: Metric) -> Booster:
+    def _booster(self, queries: Queries, vali: Queries | None, metric: Metric) -> StumpBooster:
         queries = queries_with_pairs(queries)
         by_row = queries.weight_of_document if queries.is_weighted else None
         bins = binned(queries.features, int(self.thresholds), by_row)
-        return Booster(queries, vali, bins, self.average == "queries", None if self.stop == "never" else metric)
+        return StumpBooster(queries, vali, bins, self.average == "queries", None if self.stop == "never" else metric)
 
-    def _keep(self, booster: Booster) -> None:
+    def _keep(self, booster: StumpBooster) -> None:
         self.features_ = np.array(booster.features, dtype=np.int64)
         self.thresholds_, self.alphas_ = np.array(booster.thresholds), np.array(booster.alphas)
 
@@ -112,7 +112,7 @@ def _added_up(features: Ints, thresholds: Floats, alphas: Floats) -> Trees:
     return stumps(f[first], t[first], np.add.reduceat(alphas[order], first))
 
 
-class Booster:
+class StumpBooster:
     """The state of boosting: the scores of the training documents, and the stumps so far."""
 
     def __init__(

@@ -13,14 +13,14 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from ranktune.solvers.clicks.counts import Counts, sums
+from ranktune.solvers.clicks.counts import ClickCounts, sums
 from ranktune.solvers.clicks.mixture import SMALLEST, climb
 from ranktune.solvers.core.arrays import Floats, Ints, Mask
 
 TOLERANCE = 1e-9
 
 
-def conditional(counts: Counts, row: Ints, start: Floats, fixed: Mask) -> Floats:
+def conditional(counts: ClickCounts, row: Ints, start: Floats, fixed: Mask) -> Floats:
     """Return the likeliest up, (n_positions,), from a start; where nothing was clicked, that of half a click.
 
     row    (n,) the number of the position of each row; fixed   positions whose up stays
@@ -45,7 +45,7 @@ def conditional(counts: Counts, row: Ints, start: Floats, fixed: Mask) -> Floats
     return np.where(fixed, up, np.maximum(up, 0.5 / expected(up)))
 
 
-def information(counts: Counts, row: Ints, up: Floats) -> Floats:
+def information(counts: ClickCounts, row: Ints, up: Floats) -> Floats:
     """Return the information on the logarithms of up, (n_positions, n_positions)."""
     share = counts.shown * up[row]
     share = share / np.maximum(counts.by_pair(share), SMALLEST)[counts.pair]

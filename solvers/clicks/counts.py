@@ -15,7 +15,7 @@ from ranktune.solvers.core.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class ClickCounts:
     """How often a document was shown for a query at a position, and clicked, (n,) each, in rising order of the three.
 
     shown: impressions; clicks: the sum of their weights; queries, documents: the names.
@@ -70,7 +70,7 @@ class Counts:
         parts = {name: getattr(self, name)[rows] for name in ("query", "document", "position", "shown", "clicks")}
         return replace(self, **parts)
 
-    def places_of(self, other: Counts) -> tuple[Ints, Ints, Ints]:
+    def places_of(self, other: ClickCounts) -> tuple[Ints, Ints, Ints]:
         """Return the query, the document and the pair of each row of other here, by their names; -1 for a new one."""
         query = places(self.queries, other.queries)[other.query]
         document = places(self.documents, other.documents)[other.document]
@@ -88,7 +88,7 @@ class Counts:
         """Return the row of each impression, (n_impressions,), of a batch of the log that was counted."""
         width = [len(self.documents), int(self.position.max()) + 1]
 
-        def codes(part: Counts | Impressions) -> Ints:
+        def codes(part: ClickCounts | Impressions) -> Ints:
             return (part.query * width[0] + part.document) * width[1] + part.position
 
         return as_ints(np.searchsorted(codes(self), codes(batch)))

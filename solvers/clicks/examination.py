@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from ranktune.solvers.clicks.counts import Counts, sums
+from ranktune.solvers.clicks.counts import ClickCounts, sums
 from ranktune.solvers.core.arrays import Floats, Ints, Mask, as_ints
 from ranktune.solvers.core.checks import check_positive
 from ranktune.solvers.core.errors import ParameterError
@@ -96,7 +96,7 @@ class Examination:
         return np.where(self.known, np.where(positive, self.value * np.exp(relative), self.value + step), np.nan)
 
 
-def known_positions(counts: Counts, seeds: Mask, links: int = 1) -> Mask:
+def known_positions(counts: ClickCounts, seeds: Mask, links: int = 1) -> Mask:
     """Return which positions, in the order of np.unique(counts.position), the log compares with the seeds.
 
     Examination and attraction are known up to a factor in each component of the graph whose nodes are positions and

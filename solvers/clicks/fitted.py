@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ranktune.solvers.clicks.counts import Counts
+from ranktune.solvers.clicks.counts import ClickCounts
 from ranktune.solvers.clicks.examination import Examination
 from ranktune.solvers.clicks.information import Precision
 from ranktune.solvers.clicks.judgments import KNOWN, ONE_POSITION, UNKNOWN, Judgments
@@ -28,7 +28,7 @@ class FittedClicks(Protocol):
     def examination(self) -> Examination:
         """Examination by position."""
 
-    def click_probability(self, counts: Counts) -> Floats:
+    def click_probability(self, counts: ClickCounts) -> Floats:
         """Return the probability of a click for each row of counts, also of another log."""
 
     def judgments(self) -> Judgments:
@@ -38,11 +38,11 @@ class FittedClicks(Protocol):
 class ClickModel(Protocol):
     """What every click model is before."""
 
-    def fit(self, counts: Counts) -> FittedClicks:
+    def fit(self, counts: ClickCounts) -> FittedClicks:
         """Return the fitted model."""
 
 
-def check_shares(counts: Counts) -> None:
+def check_shares(counts: ClickCounts) -> None:
     """Raise DataError unless clicks are shares of impressions."""
     excess = np.flatnonzero((counts.clicks > counts.shown) | (counts.clicks < 0.0))
     if excess.size:
@@ -66,7 +66,7 @@ class FittedMixture:
     values                the logarithm of the posterior density on the way, of the last fit
     """
 
-    counts: Counts
+    counts: ClickCounts
     examination: Examination
     offset: Floats
     relevance: Floats
@@ -76,7 +76,7 @@ class FittedMixture:
     precision: Precision
     values: list[float]
 
-    def click_probability(self, counts: Counts) -> Floats:
+    def click_probability(self, counts: ClickCounts) -> Floats:
         """Return the probability of a click for each row of counts; a new pair has what the prior expects."""
         query, document, pair = self.counts.places_of(counts)
         new = self.shift + self.scale * self.prior.expected(query, document, counts)
@@ -99,7 +99,7 @@ class FittedMixture:
 
 
 def judged(
-    counts: Counts, known: Mask, relevance: Floats, low: Floats, high: Floats, effective: Floats, weight: Floats
+    counts: ClickCounts, known: Mask, relevance: Floats, low: Floats, high: Floats, effective: Floats, weight: Floats
 ) -> Judgments:
     """Return judgments by pair; known says of each row of counts whether the examination of its position is."""
     positions = counts.by_pair(known.astype(float))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from ranktune.solvers.clicks.counts import Counts, sums
+from ranktune.solvers.clicks.counts import ClickCounts, sums
 from ranktune.solvers.core.arrays import Floats, Ints, Mask
 
 CHUNK = 20_000
@@ -43,7 +43,7 @@ class Precision:
 
 
 def precision(
-    counts: Counts,
+    counts: ClickCounts,
     row: Ints,
     slope: Floats,
     offset: Floats,
@@ -100,7 +100,7 @@ def precision(
     return Precision(covariance, slope, mean, 1.0 / own + spread, own, own / (own + prior))
 
 
-def _own_estimate(counts: Counts, row: Ints, slope: Floats, offset: Floats, relevance: Floats) -> Floats:
+def _own_estimate(counts: ClickCounts, row: Ints, slope: Floats, offset: Floats, relevance: Floats) -> Floats:
     """Return the relevance under which a pair's clicks are most likely, between half a click and certainty.
 
     Half a click is above the relevance at which clicks are impossible at some position.

@@ -27,11 +27,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ranktune.solvers.clicks.conditional import conditional, information
-from ranktune.solvers.clicks.counts import Counts, sums
+from ranktune.solvers.clicks.counts import ClickCounts, sums
 from ranktune.solvers.clicks.examination import Examination, known_positions, smoothed
 from ranktune.solvers.clicks.fitted import FittedMixture, check_shares
 from ranktune.solvers.clicks.information import precision
-from ranktune.solvers.clicks.mixture import SMALLEST, Mixture, climb
+from ranktune.solvers.clicks.mixture import SMALLEST, ClickMixture, climb
 from ranktune.solvers.clicks.prior import HIGHEST, prior_of
 from ranktune.solvers.clicks.shrinkage import shrunken
 from ranktune.solvers.core.arrays import Floats, Mask, as_ints
@@ -71,7 +71,7 @@ class PositionBased:
     shrink: bool = True
     propensities: Examination | None = None
 
-    def fit(self, counts: Counts) -> FittedMixture:
+    def fit(self, counts: ClickCounts) -> FittedMixture:
         """Return the fitted model. Raises DataError where a weight of clicks is no share of its impressions."""
         return _Fit(counts, self.shrink, self.propensities).run()
 
@@ -84,7 +84,7 @@ class TrustBias:
     Bias for Unbiased Learning-to-Rank", whose theta * (epsilon+ - epsilon-) is examination here, up to a factor.
     """
 
-    def fit(self, counts: Counts) -> FittedMixture:
+    def fit(self, counts: ClickCounts) -> FittedMixture:
         """Return the fitted model, which begins at that without trust.
 
         Raises DataError as PositionBased does, and where the log does not tell trust.
@@ -108,7 +108,7 @@ class Joint:
 
     propensities: Examination | None = None
 
-    def fit(self, counts: Counts) -> FittedMixture:
+    def fit(self, counts: ClickCounts) -> FittedMixture:
         """Return the fitted model."""
         return _Fit(counts, True, self.propensities, joint=True).run()
 
@@ -118,7 +118,7 @@ class _Fit:
 
     def __init__(
         self,
-        counts: Counts,
+        counts: ClickCounts,
         shrink: bool,
         propensities: Examination | None = None,
         joint: bool = False,
@@ -204,7 +204,7 @@ class _Fit:
             exposure = counts.by_pair(counts.shown * up[self.row])
             self.prior = prior_of(replace(counts, clicks=clicks), exposure, not self.random, self.joint)
             self.strength = self.prior.strength if shrink else 0.0
-            problem = Mixture(counts, self.row, self.prior.pairs, self.strength, fixed, trust=False)
+            problem = ClickMixture(counts, self.row, self.prior.pairs, self.strength, fixed, trust=False)
             if attraction is None:  # where nothing was clicked, the highest likelihood is at 0
                 attraction = np.where((counts.by_pair(clicks) > 0.0) | shrink, self.prior.pairs, SMALLEST)
             before = np.concatenate([up, down, attraction])
@@ -229,7 +229,7 @@ class _Fit:
         if rows.any():
             counts, row = self.counts.select(rows), self.row[rows]
             attraction = np.clip(counts.by_pair(counts.clicks) / counts.by_pair(counts.shown * up[row]), 0.01, 0.99)
-            problem = Mixture(counts, row, attraction, 0.0, self.given, trust=True)
+            problem = ClickMixture(counts, row, attraction, 0.0, self.given, trust=True)
             start = np.concatenate([0.95 * up, 0.05 * up * attraction.mean(), attraction])
             seen = np.unique(problem.row)
             links[seen] = known_positions(problem.counts, seen == self.first, 2)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktune.solvers.clicks.counts import Counts, sums
+from ranktune.solvers.clicks.counts import ClickCounts, sums
 from ranktune.solvers.clicks.shrinkage import shrunken, strength_of
 from ranktune.solvers.core.arrays import Floats, Ints, as_ints
 
@@ -42,14 +42,14 @@ class Prior:
     documents: Floats
     heights: Floats
 
-    def expected(self, query: Ints, document: Ints, counts: Counts) -> Floats:
+    def expected(self, query: Ints, document: Ints, counts: ClickCounts) -> Floats:
         """Return the expected attraction of the pair of each row of counts, by its query and document, -1 for new."""
         height = np.minimum(heights_of(counts), len(self.heights) - 1)[counts.pair]
         found = self.mean * self.queries[query] * self.documents[document] * self.heights[height]
         return np.minimum(found, HIGHEST)
 
 
-def prior_of(counts: Counts, exposure: Floats, by_height: bool, by_document: bool) -> Prior:
+def prior_of(counts: ClickCounts, exposure: Floats, by_height: bool, by_document: bool) -> Prior:
     """Return the prior by queries, and by mean positions and documents if they are wanted.
 
     exposure has the examined impressions of pairs. The factors of one kind are fitted after the other, each to the
@@ -71,7 +71,7 @@ def prior_of(counts: Counts, exposure: Floats, by_height: bool, by_document: boo
     return Prior(pairs, strength_of(clicks, exposure * pairs), mean, queries, documents, heights)
 
 
-def heights_of(counts: Counts) -> Ints:
+def heights_of(counts: ClickCounts) -> Ints:
     """Return a number for the mean position of each pair, (n_pairs,), which rises with its logarithm."""
     total = counts.by_pair(counts.shown * np.log(np.maximum(counts.position, 1)))
     return as_ints(np.rint(STEPS * total / counts.by_pair(counts.shown)))

@@ -22,7 +22,7 @@ from ranktune.solvers.core.checks import (
     check_flag,
     check_positive,
 )
-from ranktune.solvers.core.declared import Former, Meaning, declared, documented, with_attributes
+from ranktune.solvers.core.declared import FieldMeaning, Former, declared, documented, with_attributes
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.core.space import OF_CONSTRUCTOR, Choice, Conditions, Float, Int, Parameter, Value
 
@@ -66,7 +66,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Param(Meaning):
+class Param(FieldMeaning):
     """What the declaration of a parameter says besides its type and default.
 
     choices   the values it can have, where they are a few texts

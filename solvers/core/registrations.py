@@ -26,7 +26,7 @@ from ranktune.solvers.core.space import (
     defaults,
     middle,
 )
-from ranktune.solvers.core.table import Table, named, path_of
+from ranktune.solvers.core.table import NamedTable, named, path_of
 
 GROUP = "ranktune.solvers"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -104,7 +104,7 @@ def parameters_of(make: Any) -> dict[str, object]:
         return {}
 
 
-REGISTERED: Table[Registration] = Table(
+REGISTERED: NamedTable[Registration] = NamedTable(
     "solver", {}, group=GROUP, adopt="ranktune.solvers.core.registrations:with_declared_space"
 )
 """The solvers of the user's by name, and those that installed packages offer."""

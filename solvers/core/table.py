@@ -26,7 +26,7 @@ _PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*
 
 
 @dataclass(frozen=True)
-class Entry(Generic[T]):
+class TableEntry(Generic[T]):
     """What a table knows of a thing before it is imported.
 
     place    its module, below the package of the table; after a colon its name in the module, where it differs
@@ -39,11 +39,11 @@ class Entry(Generic[T]):
     library: str | None = None
 
 
-class Table(MutableMapping[str, T]):
+class NamedTable(MutableMapping[str, T]):
     """Things of one kind by name, in their order; one of another module is imported when it is first looked up.
 
     kind     what the things are called in messages: "solver"
-    rows     name -> the thing, or the `Entry` that says where it is
+    rows     name -> the thing, or the `TableEntry` that says where it is
     package  the package of the places of entries
     group    the entry-point group by which installed packages offer more
     adopt    the place, module:name, of a function(name, object) that returns the thing for an entry point's object
@@ -57,7 +57,7 @@ class Table(MutableMapping[str, T]):
     def __init__(
         self,
         kind: str,
-        rows: Mapping[str, T | Entry[T]],
+        rows: Mapping[str, T | TableEntry[T]],
         *,
         package: str = "",
         group: str = "",
@@ -78,7 +78,7 @@ class Table(MutableMapping[str, T]):
             raise KeyError(name)
         return self.imported(name)
 
-    def __setitem__(self, name: str, value: T | Entry[T]) -> None:
+    def __setitem__(self, name: str, value: T | TableEntry[T]) -> None:
         """Add an entry in this process, or replace the entry of that name."""
         self._rows[name] = value
 
@@ -143,14 +143,14 @@ class Table(MutableMapping[str, T]):
         self[known] = thing
         return known
 
-    def entry(self, name: str) -> T | Entry[T]:
+    def entry(self, name: str) -> T | TableEntry[T]:
         """Return the row of a name: the thing, or the entry that says where it is."""
         return self._rows[name]
 
     def imported(self, name: str) -> T:
         """Return a thing by its exact name, whether or not its library is installed."""
         row = self._rows[name]
-        if not isinstance(row, Entry):
+        if not isinstance(row, TableEntry):
             return row
         module, _, attribute = row.place.partition(":")
         return cast(T, getattr(import_module(f"{self._package}.{module}".lstrip(".")), attribute or name))
@@ -158,7 +158,7 @@ class Table(MutableMapping[str, T]):
     def help(self, name: str) -> str:
         """Return in a line what a thing is: as its entry or the thing itself says it, else its docstring."""
         row = self._rows[name]
-        given = row.help if isinstance(row, Entry) else getattr(row, "help", "")
+        given = row.help if isinstance(row, TableEntry) else getattr(row, "help", "")
         return given or (inspect.getdoc(self.imported(name)) or "").partition("\n")[0]
 
     def is_available(self, name: str) -> bool:
@@ -174,7 +174,7 @@ class Table(MutableMapping[str, T]):
     def library(self, name: str) -> str | None:
         """Return the optional library that a thing needs, or None."""
         row = self._rows.get(name)
-        return row.library if isinstance(row, Entry) else None
+        return row.library if isinstance(row, TableEntry) else None
 
     def completions(self, *more: str) -> Callable[[str], list[str]]:
         """Return the function by which a shell completes a name, or one of `more`."""

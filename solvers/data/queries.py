@@ -19,7 +19,7 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, put_back, stored_arrays
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.checks import check_queries, checked_features
-from ranktune.solvers.data.columns.encoding import Encoding
+from ranktune.solvers.data.columns.encoding import TableEncoding
 from ranktune.solvers.data.columns.table import COLUMNS, column_of
 from ranktune.solvers.data.grouping import check_no_query_column, group_rows
 from ranktune.solvers.data.origins import note_selection
@@ -87,7 +87,7 @@ class Queries:
     feature_names: tuple[str, ...] | None = None
     rows: Ints | None = None
     has_missing: bool = False
-    encoding: Encoding | None = None
+    encoding: TableEncoding | None = None
     columns: Mapping[str, Array] = field(default_factory=dict)
     dated: bool = False
     features_checked: InitVar[bool] = False

@@ -31,7 +31,7 @@ from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.data.products import csr_parts, transposed
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.rows import Rows, close_list, no_columns, open_list, rows_of
+from ranktune.solvers.data.rows import MatrixRows, close_list, no_columns, open_list, rows_of
 
 SCALINGS = ("none", "minmax", "standard")
 
@@ -360,7 +360,7 @@ def scaled_by_list(features: Features, starts: Ints) -> Features:
 
 
 @compiled
-def _scale(rows: Rows, starts: Ints, d: int) -> None:
+def _scale(rows: MatrixRows, starts: Ints, d: int) -> None:
     """Overwrite the features of rows with the scaled ones."""
     at, factor = no_columns(rows, d), np.empty(d)
     for q in range(len(starts) - 1):

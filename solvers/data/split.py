@@ -8,7 +8,7 @@ from ranktune.solvers.data.queries import Queries
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class QuerySplit:
     """Training queries, and validation and test queries where the user gave them."""
 
     name: str
@@ -16,7 +16,7 @@ class Split:
     vali: Queries | None = None
     test: Queries | None = None
 
-    def allowing_missing(self) -> Split:
+    def allowing_missing(self) -> QuerySplit:
         """Return the split whose parts may all have missing values if one has them, so that models can score them."""
         parts = {name: getattr(self, name) for name in ("train", "vali", "test")}
         present = {name: part for name, part in parts.items() if part is not None}

@@ -48,7 +48,7 @@ BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
-class Agreement:
+class ExportAgreement:
     """How far an export agrees with its model.
 
     evaluator   what scored the export
@@ -72,7 +72,7 @@ def check_evaluator(format: str) -> None:
         _library(format)
 
 
-def agreement(model: Model, format: str, content: str | bytes, queries: Queries) -> Agreement:
+def agreement(model: Model, format: str, content: str | bytes, queries: Queries) -> ExportAgreement:
     """Return how far content, the export of model in a format of EVALUATORS, ranks queries as the model does.
 
     Raises ParameterError as check_evaluator does, and DataError where queries lack the model's features.
@@ -85,7 +85,7 @@ def agreement(model: Model, format: str, content: str | bytes, queries: Queries)
     difference = float(np.abs(exported - scores).max(initial=0.0)) / largest
     pairs = zip(queries.starts[:-1].tolist(), queries.starts[1:].tolist(), strict=True)
     same = sum(ranks_alike(scores[a:b], exported[a:b]) for a, b in pairs)
-    return Agreement(evaluator, queries.n_queries, same, difference)
+    return ExportAgreement(evaluator, queries.n_queries, same, difference)
 
 
 def ranks_alike(scores: Floats, exported: Floats) -> bool:

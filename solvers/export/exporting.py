@@ -9,7 +9,7 @@ from pathlib import Path
 from ranktune.solvers.abilities import TREES
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.export.absent import arrival, warn_of_absent
-from ranktune.solvers.export.source import OTHER_MODELS, Source, source_of
+from ranktune.solvers.export.source import OTHER_MODELS, ExportedModel, source_of
 from ranktune.solvers.formats import FORMATS, Format
 from ranktune.solvers.models.base import Model
 
@@ -88,7 +88,7 @@ def export(
     return content
 
 
-def _check_expressible(source: Source, chosen: Format) -> None:
+def _check_expressible(source: ExportedModel, chosen: Format) -> None:
     """Raise ParameterError where the format cannot hold the parts of the model."""
     parts = source.parts
     if chosen.holds(parts):
@@ -115,7 +115,7 @@ def _check_expressible(source: Source, chosen: Format) -> None:
     )
 
 
-def _check_missing(source: Source, chosen: Format) -> None:
+def _check_missing(source: ExportedModel, chosen: Format) -> None:
     """Raise ParameterError where the format would score a missing value in another way than the model."""
     if source.missing is not None and not chosen.missing_weights:
         position = int(abs(source.missing).argmax())

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ranktune.solvers.export.source import Source, escaped
+from ranktune.solvers.export.source import ExportedModel, escaped
 from ranktune.solvers.export.vespa import LETTERS
 from ranktune.solvers.models.trees import Trees
 
@@ -19,7 +19,7 @@ _NUMERICAL, _RIGHT, _LEFT = 2, 8, 10
 """The decision types of a number: without missing values, or with them, sent right or left."""
 
 
-def lightgbm(source: Source) -> str:
+def lightgbm(source: ExportedModel) -> str:
     """Return the text of a booster."""
     assert source.trees is not None
     trees, width = source.trees, source.model.n_features

@@ -21,11 +21,11 @@ import numpy as np
 from ranktune.solvers.core.arrays import Array, Floats, Json
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.export.onnx_comparisons import Comparisons
-from ranktune.solvers.export.source import Source, check_single, single_thresholds
+from ranktune.solvers.export.source import ExportedModel, check_single, single_thresholds
 from ranktune.solvers.models.trees import Trees
 
 
-def onnx_graph(source: Source) -> bytes:
+def onnx_graph(source: ExportedModel) -> bytes:
     """Return a matrix product, an ensemble, or both and their sum. Raises ParameterError where onnx is missing."""
     onnx = _onnx()
     nodes: list[object] = []
@@ -49,7 +49,9 @@ def onnx_graph(source: Source) -> bytes:
     return _model(onnx, source, nodes, initializers)
 
 
-def _weighted_sum(onnx: ModuleType, source: Source, weights: Floats, score: str) -> tuple[list[object], list[object]]:
+def _weighted_sum(
+    onnx: ModuleType, source: ExportedModel, weights: Floats, score: str
+) -> tuple[list[object], list[object]]:
     """Return the nodes and constants of the weighted sum of what is not missing, and of what missing values add."""
     node, constant = onnx.helper.make_node, onnx.numpy_helper.from_array
     check_single(source, weights)
@@ -71,7 +73,7 @@ def _weighted_sum(onnx: ModuleType, source: Source, weights: Floats, score: str)
     return nodes, constants
 
 
-def _ensemble(source: Source, trees: Trees) -> Json:
+def _ensemble(source: ExportedModel, trees: Trees) -> Json:
     """Return the attributes of the ensemble: of each tree its splits, numbered from 0, then its leaves."""
     counts = np.diff(trees.starts)
     tree_of_split = np.repeat(np.arange(trees.n_trees), counts)
@@ -105,7 +107,7 @@ def _ensemble(source: Source, trees: Trees) -> Json:
     }
 
 
-def _model(onnx: ModuleType, source: Source, nodes: Sequence[object], initializers: Sequence[object]) -> bytes:
+def _model(onnx: ModuleType, source: ExportedModel, nodes: Sequence[object], initializers: Sequence[object]) -> bytes:
     helper, real = onnx.helper, onnx.TensorProto.FLOAT
     features = helper.make_tensor_value_info("features", real, ["n", len(source.columns)])
     score = helper.make_tensor_value_info("score", real, ["n", 1])

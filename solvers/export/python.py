@@ -16,7 +16,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.export.comparisons import copied
-from ranktune.solvers.export.source import Source, check_distinct
+from ranktune.solvers.export.source import ExportedModel, check_distinct
 
 _SCORE = '''
 
@@ -72,7 +72,7 @@ _ADD_TREES = """\
 """
 
 
-def python(source: Source) -> str:
+def python(source: ExportedModel) -> str:
     """Return a module with the function score, or scores of a model that compares documents."""
     check_distinct(source)
     tables, values, additions = "", "", ""
@@ -103,7 +103,7 @@ def python(source: Source) -> str:
     return f"{head}{tables}{begin}    total = 0.0\n{additions}    return total\n"
 
 
-def plain_json(source: Source) -> str:
+def plain_json(source: ExportedModel) -> str:
     """Return names and columns with weights, and trees, as JSON; the score adds the weighted features and the trees.
 
     For models that learned from missing values also what a missing value of each feature adds to the weighted sum
@@ -136,7 +136,7 @@ def plain_json(source: Source) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _flat(source: Source) -> list[Json]:
+def _flat(source: ExportedModel) -> list[Json]:
     """Return the lists of each tree, numbered within it, with missing_left if the model knows missing values."""
     trees, positions, sides = (
         source.trees,

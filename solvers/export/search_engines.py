@@ -20,7 +20,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.export.source import Singles, Source, check_distinct, check_single, single_thresholds
+from ranktune.solvers.export.source import ExportedModel, Singles, check_distinct, check_single, single_thresholds
 
 SLACK = np.float32(1e-6)
 """What Solr adds to the threshold of every split."""
@@ -32,7 +32,7 @@ _NORM = "org.apache.solr.ltr.norm.MinMaxNormalizer"
 """Solr divides the value by max - min."""
 
 
-def solr(source: Source) -> str:
+def solr(source: ExportedModel) -> str:
     """Return a LinearModel or a MultipleAdditiveTreesModel for Solr's model store."""
     trees = source.trees
     params: Json
@@ -69,7 +69,7 @@ def solr(source: Source) -> str:
     return "{" + ",\n".join(f"{json.dumps(key)}:{_compact(value)}" for key, value in content.items()) + "}\n"
 
 
-def scales(source: Source, thresholds: Singles) -> tuple[list[float], Singles]:
+def scales(source: ExportedModel, thresholds: Singles) -> tuple[list[float], Singles]:
     """Return a power of 2 by feature, 1 where the slack can be taken away, and the thresholds times these.
 
     A threshold of at least 64 has no room for the slack. Below ZERO it is taken for 0.
@@ -95,7 +95,7 @@ def without_slack(thresholds: Singles) -> Singles:
     return lowered
 
 
-def plugin(source: Source) -> str:
+def plugin(source: ExportedModel) -> str:
     """Return a model/linear or a model/xgboost+json for _ltr/_featureset/FEATURES/_createmodel."""
     trees = source.trees
     if source.format == "opensearch" and len(source.names) > CLAUSES:
@@ -131,7 +131,7 @@ def plugin(source: Source) -> str:
     return json.dumps({"model": {"name": source.name, "model": model}}, indent=1, allow_nan=False) + "\n"
 
 
-def _weights(source: Source) -> dict[str, float]:
+def _weights(source: ExportedModel) -> dict[str, float]:
     assert source.weights is not None
     check_distinct(source)
     check_single(source, source.weights)

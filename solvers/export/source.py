@@ -41,7 +41,7 @@ Singles: TypeAlias = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class ExportedModel:
     """A model as writers see it; its score is the sum of weighted features and trees, of which it has at least one.
 
     format    the target, a name of ranktune.solvers.formats.FORMATS
@@ -155,7 +155,7 @@ class Source:
         return [nodes[a if a < b else ~(a + t)] for t, (a, b) in enumerate(pairwise(starts))]
 
 
-def source_of(model: Model, format: str, name: str, store: str) -> Source:
+def source_of(model: Model, format: str, name: str, store: str) -> ExportedModel:
     """Return the content of model for a writer.
 
     Raises ParameterError for a model that no format holds, or whose weights are not finite.
@@ -168,7 +168,7 @@ def source_of(model: Model, format: str, name: str, store: str) -> Source:
     columns = model.used_features if model.nonzeros else np.zeros(1, dtype=np.int64)
     names = tuple(model.feature_names[k] if model.feature_names else f"f{k + 1}" for k in columns.tolist())
     used_weights, used_missing = (None if part is None else part[columns] for part in (weights, missing))
-    return Source(model, format, name, store, columns, names, used_weights, trees, used_missing, kinds)
+    return ExportedModel(model, format, name, store, columns, names, used_weights, trees, used_missing, kinds)
 
 
 def _parts(model: Model) -> tuple[LinearModel | None, Trees | None, tuple[str, ...] | None]:
@@ -196,7 +196,7 @@ def _parts(model: Model) -> tuple[LinearModel | None, Trees | None, tuple[str, .
     return linear, trees, kinds
 
 
-def check_distinct(source: Source) -> None:
+def check_distinct(source: ExportedModel) -> None:
     """Raise ParameterError where two features share a name, for a format that identifies features by name."""
     if len(set(source.names)) < len(source.names):
         twice = next(name for name in source.names if source.names.count(name) > 1)
@@ -209,7 +209,7 @@ def check_distinct(source: Source) -> None:
         )
 
 
-def check_single(source: Source, numbers: Floats) -> None:
+def check_single(source: ExportedModel, numbers: Floats) -> None:
     """Raise ParameterError where numbers would overflow or vanish in single precision, for a format that uses it."""
     largest = float(np.abs(numbers).max(initial=0.0))
     low, high = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
@@ -220,7 +220,7 @@ def check_single(source: Source, numbers: Floats) -> None:
         )
 
 
-def single_thresholds(source: Source, trees: Trees) -> Singles:
+def single_thresholds(source: ExportedModel, trees: Trees) -> Singles:
     """Return the largest single-precision numbers not above the thresholds: x <= t is the same for every such x."""
     largest = np.nextafter(np.finfo(np.float32).max, np.float32(0.0))
     with np.errstate(over="ignore"):
@@ -237,7 +237,7 @@ def single_thresholds(source: Source, trees: Trees) -> Singles:
     return singles
 
 
-def _check_depth(source: Source, trees: Trees) -> None:
+def _check_depth(source: ExportedModel, trees: Trees) -> None:
     """Raise ParameterError where a tree is too deep for parsers of nested text."""
     depth = np.ones(trees.n_splits, dtype=np.int64)
     for split, (left, right) in enumerate(trees.children.tolist()):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranktune.solvers.export.source import Source, check_single, single_thresholds
+from ranktune.solvers.export.source import ExportedModel, check_single, single_thresholds
 from ranktune.solvers.models.trees import Trees
 
 _LINEAR = """\
@@ -27,7 +27,7 @@ _LINEAR = """\
 _TREES = "## LambdaMART\n"
 
 
-def ranklib(source: Source) -> str:
+def ranklib(source: ExportedModel) -> str:
     """Return a model of RankLib's Coordinate Ascent, or of its LambdaMART."""
     if source.trees is not None:
         return _ensemble(source, source.trees)
@@ -36,7 +36,7 @@ def ranklib(source: Source) -> str:
     return _LINEAR + " ".join(f"{column + 1}:{weight!r}" for column, weight in pairs) + "\n"
 
 
-def _ensemble(source: Source, trees: Trees) -> str:
+def _ensemble(source: ExportedModel, trees: Trees) -> str:
     """Return trees a line each, without blanks between tags: RankLib takes the first child of a tag for a tag."""
     check_single(source, trees.value)
     numbers, thresholds = (source.columns + 1).tolist(), single_thresholds(source, trees).tolist()
@@ -50,7 +50,7 @@ def _ensemble(source: Source, trees: Trees) -> str:
     return f"{_TREES}\n<ensemble>\n{''.join(lines)}</ensemble>\n"
 
 
-def liblinear_linear(source: Source) -> str:
+def liblinear_linear(source: ExportedModel) -> str:
     """Return a model that liblinear-predict reads."""
     assert source.weights is not None
     weights = np.zeros(source.model.n_features)

@@ -17,17 +17,17 @@ from ranktune.solvers.export.definitions import (
     FIELD,
     FILL_IN,
     LEVEL,
-    Meaning,
+    FeatureMeaning,
     is_match,
     is_rank_feature,
     meanings_of,
 )
-from ranktune.solvers.export.source import Source, check_distinct, escaped
+from ranktune.solvers.export.source import ExportedModel, check_distinct, escaped
 
 LETTERS = "[A-Za-z0-9_]"
 
 
-def vespa(source: Source) -> str:
+def vespa(source: ExportedModel) -> str:
     """Return a rank profile whose second phase is the weighted sum, the sum of trees as nested ifs, or that of both."""
     may_be_nan = set(source.differing())
     check_distinct(source)
@@ -54,7 +54,7 @@ def vespa(source: Source) -> str:
     )
 
 
-def _weighted(source: Source, words: Mapping[str, str], may_be_nan: Set[str]) -> list[str]:
+def _weighted(source: ExportedModel, words: Mapping[str, str], may_be_nan: Set[str]) -> list[str]:
     """Return the weighted features, or what they add where they are missing.
 
     Weights are no constants of the profile: the numbers of these have no exponent.
@@ -68,7 +68,7 @@ def _weighted(source: Source, words: Mapping[str, str], may_be_nan: Set[str]) ->
     return terms
 
 
-def _nested(source: Source, words: Mapping[str, str], may_be_nan: Set[str]) -> list[str]:
+def _nested(source: ExportedModel, words: Mapping[str, str], may_be_nan: Set[str]) -> list[str]:
     trees = source.trees
     thresholds = [] if trees is None else trees.threshold.tolist()
     sides = source.all_sides()
@@ -88,7 +88,7 @@ def _sum(terms: list[str]) -> str:
     return f"            {total}\n"
 
 
-def _meaning(meaning: Meaning, word: str, may_be_nan: bool) -> str:
+def _meaning(meaning: FeatureMeaning, word: str, may_be_nan: bool) -> str:
     """Return the line of what a feature is, after that of what a person must do.
 
     A rank feature is 0 where nothing matches, and an attribute NaN where a document has no value. A comparison of texts

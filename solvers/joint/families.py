@@ -13,14 +13,14 @@ from ranktune.solvers.data.rows import rows_of
 from ranktune.solvers.data.scaling import SCALINGS, factors, query_factors
 from ranktune.solvers.joint import list_kernels, pair_kernels
 from ranktune.solvers.joint.base import Learners
-from ranktune.solvers.joint.list_kernels import Grades, Rules, State, losses_of
+from ranktune.solvers.joint.list_kernels import Grades, JointRates, JointState, losses_of
 from ranktune.solvers.joint.pair_kernels import Pairs
 from ranktune.solvers.linear.presets import ElasticRank
 from ranktune.solvers.losses.pairwise import PairwiseLoss
 from ranktune.solvers.online.base import LARGEST_FACTOR
 from ranktune.solvers.online.pairs import listed_pairs, lists_of
 from ranktune.solvers.online.solar import SOLAR1
-from ranktune.solvers.optimizers.one_pass import OnePass
+from ranktune.solvers.optimizers.one_pass import OnePassOptimizer
 
 
 class ListLearners(Learners[ElasticRank]):
@@ -48,9 +48,9 @@ class ListLearners(Learners[ElasticRank]):
 
     def _arranged(self) -> None:
         parts = [ranker._parts() for ranker in self.rankers]
-        rates = [float(cast(OnePass, part.optimizer).schedule.eta0) for part in parts]
+        rates = [float(cast(OnePassOptimizer, part.optimizer).schedule.eta0) for part in parts]
         l1, l2 = np.array([part.penalty.strengths for part in parts]).T.copy()
-        self._rules = Rules(np.array(rates), l1, l2)
+        self._rules = JointRates(np.array(rates), l1, l2)
         self._multiplier = np.column_stack([self.scales[ranker.scaling] for ranker in self.rankers])
         self._losses = [cast(PairwiseLoss, part.loss) for part in parts]
 
@@ -59,13 +59,13 @@ class ListLearners(Learners[ElasticRank]):
         before = np.empty((queries.n_documents, len(self.rankers)), self.dtype)
         codes, n_grades = number_grades(queries.grades, queries.starts)
         grades = Grades(as_ints(queries.starts), codes, as_ints(n_grades))
-        losses, state = losses_of(self._losses, queries), State(**self.state)
+        losses, state = losses_of(self._losses, queries), JointState(**self.state)
         list_kernels.learn(rows_of(queries.features), grades, losses, self._rules, self._multiplier, state, before)
         return before
 
     def weights(self) -> Floats:
         """Return the weights of the raw features as they are now, (n_features, m)."""
-        list_kernels.catch_all_up(self._rules, State(**self.state))
+        list_kernels.catch_all_up(self._rules, JointState(**self.state))
         return np.asarray(self._multiplier * self.state["vector"])
 
 

@@ -21,7 +21,7 @@ from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix, as_ints
 from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.data.grades import copies_of
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.rows import Rows, close_list, no_columns, open_list
+from ranktune.solvers.data.rows import MatrixRows, close_list, no_columns, open_list
 from ranktune.solvers.data.scaling import factor_of
 from ranktune.solvers.joint.products import dense_room, longest_list, scores, transposed
 from ranktune.solvers.losses.pair_kernels import PairRule, list_loss
@@ -29,7 +29,7 @@ from ranktune.solvers.losses.pairwise import PairwiseLoss
 from ranktune.solvers.optimizers.one_pass_kernels import adaptive_rate, fobos_step, shrunk
 
 
-class Rules(NamedTuple):
+class JointRates(NamedTuple):
     """The rates and strengths of the columns, (m,) each."""
 
     eta0: Floats
@@ -37,7 +37,7 @@ class Rules(NamedTuple):
     l2: Floats
 
 
-class State(NamedTuple):
+class JointState(NamedTuple):
     """What steps change; see the notation of the module."""
 
     vector: Floats
@@ -111,7 +111,7 @@ def slopes(losses: Losses, S: Matrix, codes: Codes, k: int, first: int, slope: M
 
 
 @compiled
-def catch_up(rules: Rules, state: State, j: int, scratch: Floats) -> None:
+def catch_up(rules: JointRates, state: JointState, j: int, scratch: Floats) -> None:
     """Bring the weights of feature j, which missed steps, up to date; scratch is (4, m)."""
     missed = state.lists[0] - state.seen[j]
     state.seen[j] = state.lists[0]
@@ -137,7 +137,7 @@ def catch_up(rules: Rules, state: State, j: int, scratch: Floats) -> None:
 
 
 @inlined
-def step(rules: Rules, state: State, j: int, slope: Matrix, factor: Floats) -> None:
+def step(rules: JointRates, state: JointState, j: int, slope: Matrix, factor: Floats) -> None:
     """Move the weights of feature j, which are up to date but for this list, by their gradient, slope factor, (m,)."""
     w, squares = state.vector[j], state.squares[j]
     state.seen[j] = state.lists[0]
@@ -149,7 +149,13 @@ def step(rules: Rules, state: State, j: int, slope: Matrix, factor: Floats) -> N
 
 @compiled
 def learn(
-    rows: Rows, grades: Grades, losses: Losses, rules: Rules, multiplier: Floats, state: State, before: Matrix
+    rows: MatrixRows,
+    grades: Grades,
+    losses: Losses,
+    rules: JointRates,
+    multiplier: Floats,
+    state: JointState,
+    before: Matrix,
 ) -> None:
     """Learn from the lists; overwrite before, (n_documents, m), with the scores of each list before its step.
 
@@ -186,7 +192,7 @@ def learn(
 
 
 @compiled
-def catch_all_up(rules: Rules, state: State) -> None:
+def catch_all_up(rules: JointRates, state: JointState) -> None:
     """Bring all weights up to date."""
     scratch = np.empty((4, state.vector.shape[1]))
     for j in range(len(state.seen)):

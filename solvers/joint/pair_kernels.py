@@ -16,7 +16,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled, inlined
-from ranktune.solvers.data.rows import ListColumns, Rows, close_list, no_columns, open_list
+from ranktune.solvers.data.rows import ListColumns, MatrixRows, close_list, no_columns, open_list
 from ranktune.solvers.joint.products import dense_room, longest_list, scores, transposed
 
 BLOCK = 32
@@ -94,7 +94,9 @@ def extra_of(square: float, extra: float, weight: float) -> float:
 
 
 @compiled
-def learn(rows: Rows, starts: Ints, pairs: Pairs, extra: Floats, stretch: Floats, W: Floats, before: Matrix) -> None:
+def learn(
+    rows: MatrixRows, starts: Ints, pairs: Pairs, extra: Floats, stretch: Floats, W: Floats, before: Matrix
+) -> None:
     """Learn from the queries; overwrite before, (n_documents, m), with the scores of each query before its steps.
 
     Cost beside the pairs: the stored values, and for the Gram matrix the pairs of those in a column.
@@ -138,7 +140,7 @@ def dense_gram(rows: Matrix) -> Floats:
 
 
 @compiled
-def sparse_gram(rows: Rows, a: int, b: int, at: ListColumns, k: int, stretch: Floats) -> Floats:
+def sparse_gram(rows: MatrixRows, a: int, b: int, at: ListColumns, k: int, stretch: Floats) -> Floats:
     """Return X S X' of the rows a to b - 1, a list of k columns."""
     ends = np.zeros(k + 1, dtype=np.int64)
     for r in range(k):

@@ -13,11 +13,11 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Ints, Matrix
 from ranktune.solvers.core.compiled import compiled, inlined
-from ranktune.solvers.data.rows import ListColumns, Rows
+from ranktune.solvers.data.rows import ListColumns, MatrixRows
 
 
 @inlined
-def dense_room(rows: Rows, longest: int, like: Matrix) -> Matrix:
+def dense_room(rows: MatrixRows, longest: int, like: Matrix) -> Matrix:
     """Return room for the dense rows of a list, of the type of like; without columns where rows are sparse."""
     return np.empty((longest, rows.dense.shape[1]), dtype=like.dtype)
 
@@ -50,7 +50,7 @@ def dense_scores(X: Matrix, W: Matrix, out: Matrix) -> None:
 
 
 @compiled
-def scores(rows: Rows, first: int, last: int, at: ListColumns, W: Matrix, room: Matrix, out: Matrix) -> None:
+def scores(rows: MatrixRows, first: int, last: int, at: ListColumns, W: Matrix, room: Matrix, out: Matrix) -> None:
     """Overwrite out, (last - first, m), with the scores of a list by W, (k, m), the weights of its columns.
 
     If rows are dense, they are copied to room, less the lowest of each column.
@@ -82,7 +82,7 @@ def longest_list(starts: Ints) -> int:
 
 
 @compiled
-def transposed(rows: Rows, first: int, last: int, at: ListColumns, V: Matrix, room: Matrix, out: Matrix) -> None:
+def transposed(rows: MatrixRows, first: int, last: int, at: ListColumns, V: Matrix, room: Matrix, out: Matrix) -> None:
     """Overwrite out, (k, m), with X' V of a list, whose columns V, (last - first, m), sum to 0; scores filled room."""
     if not rows.is_sparse:
         np.dot(room[: last - first].T, V, out)

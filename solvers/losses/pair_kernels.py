@@ -46,11 +46,11 @@ class PairRule(NamedTuple):
     margin: float
     values: Floats
     mean: bool = True
-    noise: noisy.Rule | None = None
+    noise: noisy.SmoothedWeights | None = None
     valued: bool = True
 
 
-class Lists(NamedTuple):
+class PairLists(NamedTuple):
     """The grades of all lists: starts (n_lists + 1,), codes and gain (n_documents,), n_grades and keys (n_lists,).
 
     copies, (n_documents,), says how often each document counts; it is empty where each counts once.
@@ -68,7 +68,7 @@ class Lists(NamedTuple):
 
 
 @compiled
-def mean_losses(rule: PairRule, lists: Lists, weights: Floats, scores: Floats, slope: Floats) -> float:
+def mean_losses(rule: PairRule, lists: PairLists, weights: Floats, scores: Floats, slope: Floats) -> float:
     """Return the mean of list_loss over the lists that have pairs, each counting as often as weights, (n_lists,), says.
 
     It is the sum unless rule.mean. slope is overwritten with its derivative.
@@ -97,7 +97,7 @@ def mean_losses(rule: PairRule, lists: Lists, weights: Floats, scores: Floats, s
 @compiled
 def list_loss(
     rule: PairRule,
-    noise: noisy.Rule | None,
+    noise: noisy.SmoothedWeights | None,
     s: Floats,
     codes: Codes,
     k: int,
@@ -129,12 +129,12 @@ def list_loss(
 
 @compiled
 def noisy_pairs(
-    noise: noisy.Rule, s: Floats, codes: Codes, k: int, u: Floats, x: Floats, key: int, slope: Floats
+    noise: noisy.SmoothedWeights, s: Floats, codes: Codes, k: int, u: Floats, x: Floats, key: int, slope: Floats
 ) -> tuple[float, float]:
     """Sum over the pairs that have a weight in noisy rankings, which are the same in every round."""
     starts, keys, share = np.array([0, len(s)]), np.array([key]), np.ones(1)
     levels = np.full(1, k, dtype=np.uint32)
-    lists = noisy.Lists(starts, u, codes, levels, share, keys, x)
+    lists = noisy.SmoothedLists(starts, u, codes, levels, share, keys, x)
     return noisy.derivatives(noise, lists, 0, 0, 1, s, slope, np.empty(len(s)))
 
 

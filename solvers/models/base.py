@@ -24,7 +24,7 @@ from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterE
 from ranktune.solvers.core.libraries import installed_version
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.blocks import scores_by_block
-from ranktune.solvers.data.columns.encoding import Encoding
+from ranktune.solvers.data.columns.encoding import TableEncoding
 from ranktune.solvers.data.missing import refuse_missing
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.query_columns.monotone import name_of, named_signs, signs_of
@@ -72,7 +72,7 @@ class Model(ABC):
     fingerprint: str | None = None
     created: str | None = None
     version: str | None = None
-    encoding: Encoding | None = None
+    encoding: TableEncoding | None = None
     monotone: Mapping[str, int] = field(default_factory=dict)
 
     if TYPE_CHECKING:  # a field of each kind, after what the kind is made of

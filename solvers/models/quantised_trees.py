@@ -19,8 +19,8 @@ from ranktune.solvers.models.tree_kernels import (
     GROUP,
     MAX_LEAVES,
     MIN_LEVELS,
-    Columns,
     Program,
+    ThresholdColumns,
     program_scores,
     schedule,
 )
@@ -36,7 +36,7 @@ MAX_THRESHOLDS = 255
 class QuantisedTrees:
     """Trees of at most MAX_LEAVES leaves each, as a program and the columns that it compares."""
 
-    columns: Columns
+    columns: ThresholdColumns
     program: Program
 
     def scores(self, X: Matrix, place: Ints | None = None) -> Floats:
@@ -49,7 +49,7 @@ class QuantisedTrees:
         return out
 
     @cached_property
-    def _single(self) -> Columns:
+    def _single(self) -> ThresholdColumns:
         """The columns for features in single precision."""
         return self.columns._replace(thresholds=_rounded_down(self.columns.thresholds))
 
@@ -84,7 +84,7 @@ def can_be_quantised(trees: Trees) -> bool:
     return bool(np.diff(trees.starts).max() < MAX_LEAVES)
 
 
-def _columns(trees: Trees) -> tuple[Columns, Array, Array]:
+def _columns(trees: Trees) -> tuple[ThresholdColumns, Array, Array]:
     """Return the columns of trees, and for each split its column and the highest code that goes left."""
     S = trees.n_splits
     side = np.zeros(S, dtype=bool) if trees.missing_left is None else trees.missing_left
@@ -104,7 +104,7 @@ def _columns(trees: Trees) -> tuple[Columns, Array, Array]:
     thresholds = np.full(first[-1], np.inf)
     thresholds[np.repeat(first[:-1], counts) + (number % MAX_THRESHOLDS)[new]] = threshold[new]
     missing = np.where(side[heads], -np.inf, np.inf)
-    return Columns(feature[heads].astype(np.int64), missing, levels, first[:-1], thresholds), column, cut
+    return ThresholdColumns(feature[heads].astype(np.int64), missing, levels, first[:-1], thresholds), column, cut
 
 
 def _rounded_down(thresholds: Matrix) -> Matrix:

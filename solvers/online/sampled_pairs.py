@@ -16,10 +16,10 @@ from ranktune.solvers.data.grades import NO_COPIES
 from ranktune.solvers.data.products import row_product
 from ranktune.solvers.data.products import scores as scores_of
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.rows import Rows, add_row, fetch_row, row_score, rows_of
+from ranktune.solvers.data.rows import MatrixRows, add_row, fetch_row, row_score, rows_of
 from ranktune.solvers.online import kernels
 from ranktune.solvers.online.base import PairRanker
-from ranktune.solvers.online.kernels import AHEAD, Rule, State
+from ranktune.solvers.online.kernels import AHEAD, OnlineState, UpdateRule
 from ranktune.solvers.online.pair_sampling import draw, draw_from, pair_table
 
 BLOCK = 1 << 17
@@ -113,8 +113,8 @@ class PAMIR(SampledPairsRanker):
 
     space_order = ("C", "scaling", "sampling")
 
-    def _rule(self) -> Rule:
-        return Rule(kernels.BOUNDED, float(self.C))
+    def _rule(self) -> UpdateRule:
+        return UpdateRule(kernels.BOUNDED, float(self.C))
 
 
 @with_parameters
@@ -150,7 +150,7 @@ class PairwisePegasos(SampledPairsRanker):
 
     space_order = ("alpha", "scaling", "sampling")
 
-    def _update(self, rows: Rows, better: Ints, worse: Ints, weights: Floats) -> None:
+    def _update(self, rows: MatrixRows, better: Ints, worse: Ints, weights: Floats) -> None:
         learn(rows, better, worse, float(self.alpha), self._state)
 
     def _weights(self) -> Floats:
@@ -159,7 +159,7 @@ class PairwisePegasos(SampledPairsRanker):
 
 
 @compiled
-def learn(rows: Rows, better: Ints, worse: Ints, alpha: float, state: State) -> None:
+def learn(rows: MatrixRows, better: Ints, worse: Ints, alpha: float, state: OnlineState) -> None:
     """Add the differences of the pairs with a margin below 1 to the weights, whose multiple by 1 / (alpha t) is w."""
     total, stretch, counters, X = state.weights, state.stretch, state.counters, rows.dense
     for t in range(len(better)):

@@ -6,12 +6,12 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.compiled import compiled, inlined
-from ranktune.solvers.data.rows import Rows, difference, product, stretched_square
-from ranktune.solvers.online.kernels import FULL, RECENT, Rule, State
+from ranktune.solvers.data.rows import MatrixRows, difference, product, stretched_square
+from ranktune.solvers.online.kernels import FULL, RECENT, OnlineState, UpdateRule
 
 
 @compiled
-def learn(rows: Rows, better: Ints, worse: Ints, weights: Floats, rule: Rule, state: State) -> None:
+def learn(rows: MatrixRows, better: Ints, worse: Ints, weights: Floats, rule: UpdateRule, state: OnlineState) -> None:
     """Update from the pairs of rows better[t] and worse[t], one after the other; weights as in kernels.learn."""
     for t in range(len(better)):
         m = difference(rows, better[t], worse[t], state.z, state.columns)
@@ -27,7 +27,7 @@ def learn(rows: Rows, better: Ints, worse: Ints, weights: Floats, rule: Rule, st
 
 
 @compiled
-def full_step(gamma: float, state: State, rows: Rows, m: int, loss: float) -> None:
+def full_step(gamma: float, state: OnlineState, rows: MatrixRows, m: int, loss: float) -> None:
     """Take the step of FULL. Cost: d^2.
 
     Sigma is sigma less the outer products of the rows of recent with themselves. Four rows of sigma are added at once,
@@ -66,7 +66,7 @@ def full_step(gamma: float, state: State, rows: Rows, m: int, loss: float) -> No
 
 
 @inlined
-def subtract_recent(state: State) -> None:
+def subtract_recent(state: OnlineState) -> None:
     """Bring sigma up to date. It stays symmetric to the bit: u_i u_j is u_j u_i, subtracted in the same order."""
     sigma, recent, d = state.sigma, state.recent, len(state.weights)
     for r in range(d):
@@ -80,7 +80,7 @@ def subtract_recent(state: State) -> None:
 
 
 @inlined
-def diagonal_step(gamma: float, state: State, rows: Rows, m: int, loss: float) -> None:
+def diagonal_step(gamma: float, state: OnlineState, rows: MatrixRows, m: int, loss: float) -> None:
     """Take the step of DIAGONAL. Cost: the stored values of the pair."""
     z, columns, sigma = state.z, state.columns, state.sigma[0]
     total = gamma + stretched_square(rows, z, columns, m, sigma)
@@ -95,7 +95,7 @@ def diagonal_step(gamma: float, state: State, rows: Rows, m: int, loss: float) -
         sigma[c] -= change * change * inverse
 
 
-def current_covariance(rule: Rule, state: State) -> Floats:
+def current_covariance(rule: UpdateRule, state: OnlineState) -> Floats:
     """Return Sigma, (d, d), or its diagonal, (d,)."""
     sigma: Floats = state.sigma.copy() if rule.kind == FULL else state.sigma[0]
     for row in state.recent[: int(state.counters[4])]:

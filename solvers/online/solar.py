@@ -10,10 +10,10 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.parameters import Param, with_parameters
-from ranktune.solvers.data.rows import Rows
+from ranktune.solvers.data.rows import MatrixRows
 from ranktune.solvers.online import kernels, second_order
 from ranktune.solvers.online.base import PairwiseOnlineRanker
-from ranktune.solvers.online.kernels import Rule, State, new_state
+from ranktune.solvers.online.kernels import OnlineState, UpdateRule, new_state
 
 FULL_FEATURES = 2000
 """The most features for which "auto" is full: 32 MB."""
@@ -60,8 +60,8 @@ class SOLAR1(PairwiseOnlineRanker):
 
     space_order = ("C", "scaling", "passes")
 
-    def _rule(self) -> Rule:
-        return Rule(kernels.FIRST_ORDER, float(self.C))
+    def _rule(self) -> UpdateRule:
+        return UpdateRule(kernels.FIRST_ORDER, float(self.C))
 
 
 @with_parameters
@@ -113,10 +113,10 @@ class SOLAR2(PairwiseOnlineRanker):
 
     space_order = ("gamma", "covariance", "scaling", "passes")
 
-    def _rule(self) -> Rule:
-        return Rule(kernels.FULL if self._is_full else kernels.DIAGONAL, float(self.gamma))
+    def _rule(self) -> UpdateRule:
+        return UpdateRule(kernels.FULL if self._is_full else kernels.DIAGONAL, float(self.gamma))
 
-    def _update(self, rows: Rows, better: Ints, worse: Ints, weights: Floats) -> None:
+    def _update(self, rows: MatrixRows, better: Ints, worse: Ints, weights: Floats) -> None:
         second_order.learn(rows, better, worse, weights, self._rule(), self._state)
 
     @property
@@ -125,7 +125,7 @@ class SOLAR2(PairwiseOnlineRanker):
             return self.n_features_in_ <= FULL_FEATURES
         return bool(self.covariance == "full")
 
-    def _new_state(self, stretch: Floats) -> State:
+    def _new_state(self, stretch: Floats) -> OnlineState:
         if not self._is_full:
             return new_state(stretch, sigma=stretch.copy()[None, :])
         size = 8 * len(stretch) ** 2

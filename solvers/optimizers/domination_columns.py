@@ -25,7 +25,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled, inlined
-from ranktune.solvers.losses.domination_kernels import Lists, State, evaluate_query
+from ranktune.solvers.losses.domination_kernels import DominationLists, DominationState, evaluate_query
 from ranktune.solvers.optimizers.coordinate_descent import RIDGE, step, violation
 
 Sums: TypeAlias = tuple[Floats, ...]
@@ -42,7 +42,7 @@ class Columns(NamedTuple):
     factor: Floats
 
 
-class Target(NamedTuple):
+class DominationTarget(NamedTuple):
     """Strengths of the penalty, and the violation that is small enough."""
 
     l1: float
@@ -58,7 +58,7 @@ def _column(columns: Columns, c: int) -> tuple[Matrix, Ints]:
 
 
 @inlined
-def _own_sums(lists: Lists, state: State) -> Floats:
+def _own_sums(lists: DominationLists, state: DominationState) -> Floats:
     """Return W, (n_levels,)."""
     result = np.zeros(len(state.S))
     for i in range(len(state.curvature)):
@@ -67,7 +67,9 @@ def _own_sums(lists: Lists, state: State) -> Floats:
 
 
 @compiled
-def _curvature(data: Matrix, rows: Ints, lists: Lists, state: State, query_of: Ints, W: Floats, sums: Sums) -> float:
+def _curvature(
+    data: Matrix, rows: Ints, lists: DominationLists, state: DominationState, query_of: Ints, W: Floats, sums: Sums
+) -> float:
     """Return x'Hx of one column."""
     A, B = sums
     total, k, n = 0.0, 0, len(rows)
@@ -96,10 +98,10 @@ def newton_direction(
     working: Ints,
     weights: Floats,
     gradient: Floats,
-    lists: Lists,
-    state: State,
+    lists: DominationLists,
+    state: DominationState,
     query_of: Ints,
-    target: Target,
+    target: DominationTarget,
     max_sweeps: int,
     delay: float,
     v: Floats,
@@ -148,7 +150,14 @@ def newton_direction(
 
 @inlined
 def _model_slope(
-    data: Matrix, rows: Ints, lists: Lists, state: State, query_of: Ints, mean: Floats, pull: Floats, v: Floats
+    data: Matrix,
+    rows: Ints,
+    lists: DominationLists,
+    state: DominationState,
+    query_of: Ints,
+    mean: Floats,
+    pull: Floats,
+    v: Floats,
 ) -> float:
     """Return x'Hv of one column."""
     total = 0.0
@@ -167,8 +176,8 @@ def _move(
     change: float,
     data: Matrix,
     rows: Ints,
-    lists: Lists,
-    state: State,
+    lists: DominationLists,
+    state: DominationState,
     query_of: Ints,
     sums: Sums,
     waiting: Ints,
@@ -194,7 +203,7 @@ def _move(
 
 
 @inlined
-def _renew(q: int, lists: Lists, state: State, sums: Sums) -> None:
+def _renew(q: int, lists: DominationLists, state: DominationState, sums: Sums) -> None:
     """Bring mean and pull of query q up to date."""
     W, A, B, mean, pull = sums
     first, last = lists.first_level[q], lists.first_level[q + 1]
@@ -210,7 +219,7 @@ def _renew(q: int, lists: Lists, state: State, sums: Sums) -> None:
 
 @compiled
 def add_bounds(
-    columns: Columns, working: Ints, lists: Lists, query_of: Ints, above: Floats, tight: bool, result: Floats
+    columns: Columns, working: Ints, lists: DominationLists, query_of: Ints, above: Floats, tight: bool, result: Floats
 ) -> None:
     """Write the bound of the curvature along each feature of working into result, (n_features,).
 
@@ -240,10 +249,10 @@ def bounded_sweep(
     working: Ints,
     weights: Floats,
     curvature: Floats,
-    lists: Lists,
-    state: State,
+    lists: DominationLists,
+    state: DominationState,
     query_of: Ints,
-    target: Target,
+    target: DominationTarget,
     scores: Floats,
 ) -> float:
     """Give each feature of working one step in turn; return the largest violation met.

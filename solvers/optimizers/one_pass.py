@@ -32,7 +32,7 @@ from ranktune.solvers.losses.pairwise import PairwiseLoss
 from ranktune.solvers.losses.penalties import Penalty
 from ranktune.solvers.optimizers import one_pass_kernels as kernels
 from ranktune.solvers.optimizers.base import Needs, Optimizer, Parts, Progress
-from ranktune.solvers.optimizers.one_pass_kernels import Rule, State
+from ranktune.solvers.optimizers.one_pass_kernels import OnePassSettings, OnePassState
 from ranktune.solvers.optimizers.schedules import InverseRoot, Schedule
 
 MIN_LISTS_BETWEEN_REPORTS = 1000
@@ -43,7 +43,7 @@ OVERFLOW = 1e100
 
 
 @part
-class OnePass(Optimizer):
+class OnePassOptimizer(Optimizer):
     """A one-pass optimizer; the kernels implement each under its code."""
 
     code: ClassVar[int]
@@ -58,18 +58,18 @@ class OnePass(Optimizer):
         """Raise ParameterError where steps would overshoot."""
         self.rule(penalty)
 
-    def rule(self, penalty: Penalty) -> Rule:
+    def rule(self, penalty: Penalty) -> OnePassSettings:
         """Return the rule of the kernels."""
         l1, l2 = penalty.strengths
         threshold, every = float(getattr(self, "threshold", 0.0)), int(getattr(self, "every", 1))
-        return Rule(self.code, self.schedule.code, float(self.schedule.eta0), l1, l2, threshold, every)
+        return OnePassSettings(self.code, self.schedule.code, float(self.schedule.eta0), l1, l2, threshold, every)
 
-    def start(self, n_features: int) -> State:
+    def start(self, n_features: int) -> OnePassState:
         """Return the state before the first list: all weights zero."""
         vector, squares, clock = np.zeros((3, n_features))
-        return State(vector, squares, clock, np.zeros(n_features, dtype=np.int64), np.zeros(3))
+        return OnePassState(vector, squares, clock, np.zeros(n_features, dtype=np.int64), np.zeros(3))
 
-    def weights(self, penalty: Penalty, state: State) -> Floats:
+    def weights(self, penalty: Penalty, state: OnePassState) -> Floats:
         """Return the weights as they are now, (n_features,); state does not change. Cost: n_features."""
         weights = np.empty(len(state.vector))
         kernels.weights_of(self.rule(penalty), state, np.arange(len(weights)), weights)
@@ -88,7 +88,7 @@ class OnePass(Optimizer):
                 yield progress._replace(done=number + progress.done)
 
     def learn(
-        self, state: State, parts: Parts, queries: Queries, order: Ints, scores: Floats | None = None
+        self, state: OnePassState, parts: Parts, queries: Queries, order: Ints, scores: Floats | None = None
     ) -> Iterator[Progress]:
         """Take one step for each query in order, changing state; yield what is reached at intervals.
 
@@ -127,7 +127,7 @@ def _learnt_alone(block: OpenBlock, parts: Parts) -> tuple[int, Floats]:
 
 
 @part
-class FOBOS(OnePass):
+class FOBOS(OnePassOptimizer):
     """Forward-backward splitting: a gradient step, then the proximal step of the penalty.
 
     {parameters}
@@ -149,7 +149,7 @@ class FOBOS(OnePass):
 
 
 @part
-class RDA(OnePass):
+class RDA(OnePassOptimizer):
     """Regularised dual averaging: the best weights for the mean gradient; sparser than FOBOS at the same strength.
 
     {parameters}
@@ -171,7 +171,7 @@ class RDA(OnePass):
 
 
 @part
-class _Truncating(OnePass):
+class _Truncating(OnePassOptimizer):
     """A one-pass optimizer that truncates weights at regular intervals."""
 
     threshold: Annotated[float, Param("Weights of smaller size become zero.", check=check_not_negative)] = 0.0
@@ -201,7 +201,7 @@ class PSGD(_Truncating):
     penalties: ClassVar[tuple[str, ...]] = ("l2",)
     searched: ClassVar[Mapping[str, Range]] = {"l2": Range(low=1e-6, high=1e-1, log=True, default=1e-3)}
 
-    def rule(self, penalty: Penalty) -> Rule:
+    def rule(self, penalty: Penalty) -> OnePassSettings:
         """Return the rule of the kernels. Raises ParameterError if steps would overshoot."""
         rule = super().rule(penalty)
         if rule.schedule != kernels.ADAGRAD and rule.eta0 * rule.l2 >= 1.0:

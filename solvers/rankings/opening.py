@@ -22,7 +22,7 @@ from ranktune.solvers.models.base import Model, load_model
 from ranktune.solvers.models.other_libraries.opening import HEAD, read_other
 from ranktune.solvers.models.other_libraries.ranklib import read_ranklib
 from ranktune.solvers.rankings import libraries
-from ranktune.solvers.rankings.base import FeatureRanking, Ranking, Wanted
+from ranktune.solvers.rankings.base import FeatureRanking, Ranking, WantedFeatures
 from ranktune.solvers.rankings.scores import scores_by_line, scores_of_array, scores_of_run, scores_of_table
 
 COLUMN = "column:"
@@ -78,7 +78,7 @@ def open_ranking(
 
 def of_model(model: Model, name: str) -> FeatureRanking:
     """Return the ranking of a model of RankTune."""
-    wanted = Wanted(model.feature_names, model.n_features, encoding=model.encoding, solver=model.solver)
+    wanted = WantedFeatures(model.feature_names, model.n_features, encoding=model.encoding, solver=model.solver)
     return FeatureRanking(name, wanted, lambda queries: model.predict(queries), model.metric)
 
 
@@ -113,7 +113,7 @@ class ColumnRanking(FeatureRanking):
             raise DataError(f"{self.name}: the features of the data have no names. Give {COLUMN}NUMBER, from 1.")
         wanted = self.wanted
         if names is not None and 0 < number <= len(names) and self.column not in names:
-            wanted = Wanted((names[number - 1],), 1)
+            wanted = WantedFeatures((names[number - 1],), 1)
         values = FeatureRanking(self.name, wanted, self.score).scores(queries)
         guessed = plain(self.column) in USUAL["position"].names or are_positions(values, queries, FEW)
         if guessed and not self.is_position:
@@ -136,7 +136,7 @@ def of_column(name: str, source: object = None, position: str | None = None) -> 
     column = name[1:] if turned else name
     if columns and column not in columns:
         raise DataError(f"{COLUMN}{name}: there is no such column of the data. {nearest(column, columns)}")
-    wanted = Wanted((f"f{column}" if column.isdecimal() and column not in columns else column,), 1)
+    wanted = WantedFeatures((f"f{column}" if column.isdecimal() and column not in columns else column,), 1)
     is_position = column == position
     return ColumnRanking(
         f"{COLUMN}{name}", wanted, _first_column, column=column, turned=turned, is_position=is_position
@@ -178,7 +178,7 @@ def _from_file(path: Path) -> Ranking:
     if start.startswith(b"## "):
         model = read_ranklib(path)
         ranking = of_model(model, str(path))
-        return replace(ranking, wanted=Wanted(count=model.n_features, more=True))
+        return replace(ranking, wanted=WantedFeatures(count=model.n_features, more=True))
     if not head.startswith((b"PAR1", b"ARROW1")) and number_of(first_line(path)) is not None:
         return scores_by_line(path)
     reader = reader_of(path)

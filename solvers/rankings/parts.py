@@ -18,7 +18,7 @@ from ranktune.solvers.rankings.scores import IdScores, RowScores
 
 
 @dataclass(frozen=True)
-class Part:
+class QuerySource:
     """Queries, what they were read from, and by which options; source is None where they cannot be read again.
 
     graded says whether their grades matter.
@@ -44,7 +44,7 @@ def read_for(ranking: Ranking, source: object, options: ReadOptions, *, graded: 
     return queries
 
 
-def scores_on(ranking: Ranking, part: Part) -> Floats:
+def scores_on(ranking: Ranking, part: QuerySource) -> Floats:
     """Return the score of each document of a part, (n_documents,), in the order of its queries.
 
     Where the queries lack columns of the table that they were read from, such as a column that is no feature, or the
@@ -68,7 +68,7 @@ def scores_on(ranking: Ranking, part: Part) -> Floats:
     return ranking.scores(reread)
 
 
-def scores_of_parts(ranking: Ranking, parts: Sequence[Part | None]) -> list[Floats | None]:
+def scores_of_parts(ranking: Ranking, parts: Sequence[QuerySource | None]) -> list[Floats | None]:
     """Return the scores on the parts train, vali and test of a split, None for a part without scores.
 
     Models and columns score every part. Scores by row must be as many as the rows of test (of train, without test), or
@@ -96,7 +96,7 @@ def scores_of_parts(ranking: Ranking, parts: Sequence[Part | None]) -> list[Floa
     return scores
 
 
-def _compared(parts: Sequence[Part | None]) -> int:
+def _compared(parts: Sequence[QuerySource | None]) -> int:
     """Return the number of the part on which models are compared: test, or train, of which test is set aside."""
     return 0 if parts[-1] is None else len(parts) - 1
 
@@ -110,7 +110,7 @@ def _by_id(ranking: IdScores, queries: Queries, *, strict: bool) -> Floats | Non
         return None
 
 
-def _by_row(ranking: RowScores, parts: Sequence[Part | None]) -> list[Floats | None]:
+def _by_row(ranking: RowScores, parts: Sequence[QuerySource | None]) -> list[Floats | None]:
     sizes = [0 if part is None else part.queries.n_documents for part in parts]
     n = len(ranking.values)
     compared = _compared(parts)

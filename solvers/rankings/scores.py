@@ -21,7 +21,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.streams import Position, lines_of, words_of
 from ranktune.solvers.data.readers.tables.opening import open_table, read_roles
 from ranktune.solvers.data.readers.tables.runs import read_run
-from ranktune.solvers.rankings.base import Wanted, checked_scores
+from ranktune.solvers.rankings.base import WantedFeatures, checked_scores
 
 ROLES = {"qid": usual("qid", "group", "query"), "document": DOCUMENTS, "score": usual("score")}
 ByDocument = Mapping[str, float]
@@ -34,7 +34,7 @@ class RowScores:
     name: str
     values: Floats
     query_ids: Sequence[str] | None = None
-    wanted: Wanted = field(default=Wanted())
+    wanted: WantedFeatures = field(default=WantedFeatures())
 
     def scores(self, queries: Queries) -> Floats:
         """Return the score of each document. Raises DataError where there is not one a row, or a query id differs."""
@@ -73,7 +73,7 @@ class IdScores:
     name: str
     by_query: Mapping[str, ByDocument]
     is_run: bool
-    wanted: Wanted = field(default=Wanted())
+    wanted: WantedFeatures = field(default=WantedFeatures())
 
     def covers(self, queries: Queries) -> bool:
         """Return whether it ranks any of the queries."""

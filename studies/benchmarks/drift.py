@@ -17,9 +17,9 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.studies.benchmarks.tables import Row, Table
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
 from ranktune.tuner.drift.features import largest_difference, moved
-from ranktune.tuner.drift.quality import Known, quality
+from ranktune.tuner.drift.quality import ExpectedQuality, quality
 from ranktune.tuner.drift.reference import Reference
 from ranktune.tuner.drift.watching import FALSE, rate_of
 from ranktune.tuner.statistics.measured import Interval
@@ -88,7 +88,7 @@ def missing(X: Floats) -> Floats:
     return X
 
 
-def watched(study: tuple[Reference, Known], new: Day, generator: np.random.Generator) -> Floats:
+def watched(study: tuple[Reference, ExpectedQuality], new: Day, generator: np.random.Generator) -> Floats:
     """Return whether `watch` raises an alarm on a day, by the features, by the metric; how many have moved, (4,)."""
     before, known = study
     rate = rate_of(ALARM, 2)
@@ -104,10 +104,10 @@ def model() -> LinearModel:
     return LinearModel(np.ones(FEATURES), solver="RankSVM")
 
 
-def study(generator: np.random.Generator, training: int, test: int) -> tuple[Reference, Known]:
+def study(generator: np.random.Generator, training: int, test: int) -> tuple[Reference, ExpectedQuality]:
     """Return what a study keeps."""
     values = day(generator, test).values
-    known = Known.of("test", [f"test {k}" for k in range(test)], values, None, Interval(0.0, 0.0, 0.0))
+    known = ExpectedQuality.of("test", [f"test {k}" for k in range(test)], values, None, Interval(0.0, 0.0, 0.0))
     return Reference.of(model(), day(generator, training).queries), known
 
 
@@ -120,7 +120,7 @@ def main(
     test: int = 10_000,
     loss: float = 0.02,
     seed: int = 0,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Count the alarms of `watch` on simulated days, without and with drift.
 
     Parameters
@@ -181,4 +181,7 @@ def main(
         f"has a standard deviation of {deviation:.2f} by query."
     )
     other = "by day 2: an alarm on one of two days. features, metric: of day 1; moved: features called moved on it."
-    return [Table(f"Days without drift: {sizes}", [level], note), Table(f"Days with drift: {sizes}", rows, other)]
+    return [
+        BenchmarkTable(f"Days without drift: {sizes}", [level], note),
+        BenchmarkTable(f"Days with drift: {sizes}", rows, other),
+    ]

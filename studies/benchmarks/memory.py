@@ -26,7 +26,7 @@ from ranktune.solvers.core.memory import format_size
 from ranktune.solvers.data.disk.stored import write_queries
 from ranktune.solvers.registry import SOLVERS
 from ranktune.studies.benchmarks.cases import case
-from ranktune.studies.benchmarks.tables import Row, Table
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
 from ranktune.tuner.workers.fork_server import ONE_THREAD
 
 FIT_FACTOR, FIT_EXTRA = 1.3, 150e6
@@ -73,7 +73,7 @@ def peak_bytes(name: str, folder: Path) -> float:
 def of_fits(
     solver: list[str] | None = None,
     name: str = "a",
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Print the peak memory of fitting each linear solver, beside its bound.
 
     Parameters
@@ -93,7 +93,7 @@ def of_fits(
         for each in solver or [name for name, known in SOLVERS.items() if issubclass(known, LinearRanker)]:
             peak = peak_bytes(each, Path(folder))
             rows.append({"solver": each, "peak MB": round(peak / 1e6), "within": peak <= allowed})
-    return [Table(f"case {name}: features {held / 1e6:.0f} MB, allowed {allowed / 1e6:.0f} MB", rows)]
+    return [BenchmarkTable(f"case {name}: features {held / 1e6:.0f} MB, allowed {allowed / 1e6:.0f} MB", rows)]
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def of_studies(
     seconds: float = 180.0,
     jobs: int = 1,
     memory: str | None = None,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Print the peak memory of studies on data of several sizes, beside its bound.
 
     Parameters
@@ -192,4 +192,4 @@ def of_studies(
             }
         )  # fmt: skip
     limit = f", --memory {memory}" if memory else ""
-    return [Table(f"Peak memory of tune: {seconds:g} s, {jobs} job{'s' * (jobs > 1)}{limit}", rows)]
+    return [BenchmarkTable(f"Peak memory of tune: {seconds:g} s, {jobs} job{'s' * (jobs > 1)}{limit}", rows)]

@@ -27,7 +27,7 @@ from rich.console import Console
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, RankTuneError
-from ranktune.studies.benchmarks.tables import Row, Table, clauses, drawn, text_of
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, clauses, drawn, text_of
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -41,7 +41,7 @@ LIBRARIES = (
 
 
 @dataclass(frozen=True)
-class Result:
+class BenchmarkResult:
     """A benchmark's tables and how they were measured.
 
     date      of the beginning, UTC
@@ -61,7 +61,7 @@ class Result:
     python: str
     load: float
     versions: dict[str, str]
-    tables: list[Table]
+    tables: list[BenchmarkTable]
     source: str = ""
 
     def write(self, path: Path) -> None:
@@ -73,7 +73,7 @@ class Result:
         """Return the result in a file. Raises DataError where it is not one."""
         try:
             values: Json = json.loads(path.read_text(encoding="utf-8"))
-            return cls(**values | {"tables": [Table(**table) for table in values["tables"]]})
+            return cls(**values | {"tables": [BenchmarkTable(**table) for table in values["tables"]]})
         except (ValueError, TypeError, KeyError) as error:
             raise DataError(f"{path}: not a stored result of a benchmark. Run the benchmark again.") from error
 
@@ -86,11 +86,15 @@ class Measurement:
         self._load = psutil.getloadavg()[0]
 
     def result(
-        self, benchmark: str, arguments: list[str], tables: list[Table], module: str = "ranktune.studies.benchmarks"
-    ) -> Result:
+        self,
+        benchmark: str,
+        arguments: list[str],
+        tables: list[BenchmarkTable],
+        module: str = "ranktune.studies.benchmarks",
+    ) -> BenchmarkResult:
         """Return the result of a benchmark that has ended; arguments are those of the command line of the module."""
         known = {each.name.lower().replace("_", "-"): each.version for each in distributions()}
-        return Result(
+        return BenchmarkResult(
             benchmark=benchmark,
             command=shlex.join(["python", "-m", module, *arguments]),
             date=self._date.strftime("%Y-%m-%d %H:%M"),
@@ -153,7 +157,7 @@ def add_missing(
             append_result(path, vars(known[key]))
 
 
-Benchmark: TypeAlias = Callable[..., list[Table]]
+Benchmark: TypeAlias = Callable[..., list[BenchmarkTable]]
 """A command: its docstring says in the section "Parameters" what each is, and `_option` reads it."""
 
 
@@ -239,20 +243,25 @@ does not name one, as "cpu s <= 3" does."""
 SAID = ("wanted", "met", "beside", "found")
 
 
-def goals_table(folder: Path, names: Iterable[str]) -> Table:
+def goals_table(folder: Path, names: Iterable[str]) -> BenchmarkTable:
     """Return a line for each goal in the stored results of benchmarks in a folder, and for each without a result."""
     rows: list[Row] = []
     for name in names:
-        results = [Result.read(path) for path in sorted([*folder.glob(f"{name}.json"), *folder.glob(f"{name}.*.json")])]
+        results = [
+            BenchmarkResult.read(path)
+            for path in sorted([*folder.glob(f"{name}.json"), *folder.glob(f"{name}.*.json")])
+        ]
         rows += [line for result in results for line in _goals_of(result)]
         rows += [] if results else [{"line": name, "figure": "", "goal": "", "is": "missing", "date": ""}]
     absent = ", ".join(str(row["line"]) for row in rows if row["is"] == "missing")
     command = "python -m ranktune.studies.benchmarks NAME --store docs/benchmarks/results/NAME.json"
     note = f"Without a result, where NAME is {absent}: {command}" if absent else ""
-    return Table(f"Goals of the benchmarks: {sum(row['is'] == 'met' for row in rows)} of {len(rows)} met", rows, note)
+    return BenchmarkTable(
+        f"Goals of the benchmarks: {sum(row['is'] == 'met' for row in rows)} of {len(rows)} met", rows, note
+    )
 
 
-def _goals_of(result: Result) -> Iterator[Row]:
+def _goals_of(result: BenchmarkResult) -> Iterator[Row]:
     """Yield a line for each row that says what is wanted, named by its words and whole numbers."""
     for row in (row for table in result.tables for row in table.rows if row.get("wanted")):
         wanted = str(row["wanted"])

@@ -22,7 +22,7 @@ from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.tree_scoring import walked
 from ranktune.studies.benchmarks.cases import many_queries
 from ranktune.studies.benchmarks.comparing import Work, take_turns
-from ranktune.studies.benchmarks.tables import Row, Table, judged
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, judged
 
 BATCHES = (1, 100, 1000, 100_000)
 MIN_SECONDS = 0.02
@@ -86,7 +86,7 @@ def main(
     leaves: int = 31,
     batches: str = ",".join(map(str, BATCHES)),
     turns: int = 3,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Compare the time of predict on trees and blends with a walk down each tree and with LightGBM.
 
     Parameters
@@ -102,4 +102,4 @@ def main(
     """
     rows = compare(trees, leaves, [int(part) for part in batches.split(",")], turns)
     title = f"Microseconds of processor time a document: {trees} trees of {leaves} leaves"
-    return [Table(title, rows, failed=not all(row["same bits"] for row in rows))]
+    return [BenchmarkTable(title, rows, failed=not all(row["same bits"] for row in rows))]

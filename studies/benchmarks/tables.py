@@ -23,7 +23,7 @@ MAX_FIGURE = 12
 
 
 @dataclass(frozen=True)
-class Table:
+class BenchmarkTable:
     """Rows with a title; note is a remark below. Columns are the keys of the rows, in order of appearance.
 
     failed: whether the rows say that something went wrong, so that the command ends with 1.
@@ -81,7 +81,7 @@ def _is_figure(text: str) -> bool:
     return not text or (text[0] in "+-0123456789<>=" and len(text) <= MAX_FIGURE)
 
 
-def drawn(table: Table, width: int) -> RichTable:
+def drawn(table: BenchmarkTable, width: int) -> RichTable:
     """Return a table for a terminal of so many columns. Words are folded where they do not fit, numbers are not."""
     room = min(max(len(table.title), len(table.note)) + 2, width)  # both in one line, if they fit
     drawing = RichTable(
@@ -96,7 +96,7 @@ def drawn(table: Table, width: int) -> RichTable:
     return drawing
 
 
-def markdown(table: Table) -> str:
+def markdown(table: BenchmarkTable) -> str:
     """Return a table in Markdown, with its title above and its note below."""
     names = table.columns
     rule = "|".join("---" if table.is_text(name) else "---:" for name in names)

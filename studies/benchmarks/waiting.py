@@ -25,7 +25,7 @@ from optuna.trial import TrialState, create_trial
 
 from ranktune.solvers.core.errors import StudyError
 from ranktune.studies.benchmarks.cases import many_queries, write_text
-from ranktune.studies.benchmarks.tables import Row, Table, judged
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, judged
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.search.searches import Search
 from ranktune.tuner.storage.attributes import SECONDS, VARIANCE
@@ -38,7 +38,7 @@ ANSWER = "Use "
 
 
 @dataclass(frozen=True)
-class Taken:
+class CommandTimes:
     """The processor and the wall seconds of a command, and those until it printed a conclusion; NaN without one."""
 
     cpu: float
@@ -46,7 +46,7 @@ class Taken:
     answer: float
 
 
-def taken(command: list[str], folder: Path) -> Taken:
+def taken(command: list[str], folder: Path) -> CommandTimes:
     """Return what a command of ranktune takes that keeps its files in a folder.
 
     Raises StudyError where it fails.
@@ -65,7 +65,7 @@ def taken(command: list[str], folder: Path) -> Taken:
                 answer = time.perf_counter() - begun
     if process.returncode:
         raise StudyError(f"ranktune {shlex.join(command)} failed: {''.join(printed[-1:])}")
-    return Taken(_of_children() - before, time.perf_counter() - begun, answer)
+    return CommandTimes(_of_children() - before, time.perf_counter() - begun, answer)
 
 
 def _of_children() -> float:
@@ -75,7 +75,7 @@ def _of_children() -> float:
 
 def starting(
     rounds: int = 3,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Measure what a new process takes: a list, and the first data.
 
     Parameters
@@ -83,7 +83,7 @@ def starting(
     rounds : int
         Rounds, of which the medians count.
     """
-    times: dict[str, list[Taken]] = {}
+    times: dict[str, list[CommandTimes]] = {}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as name:
             data, here, empty = Path(name) / "data.txt", Path(name) / "here", Path(name) / "empty"
@@ -96,7 +96,7 @@ def starting(
     for what, own in times.items():
         cpu, wall = (statistics.median(getattr(each, name) for each in own) for name in ("cpu", "wall"))
         rows.append(judged({"what": what, "cpu s": cpu, "wall s": wall}, WANTED[what]))
-    return [Table(f"New processes: medians of {rounds}", rows)]
+    return [BenchmarkTable(f"New processes: medians of {rounds}", rows)]
 
 
 REQUESTS = {30: 0.005, 100: 0.005, 300: 0.005, 1000: 0.020}
@@ -161,7 +161,7 @@ def fixed_seconds(trials: int, compiled: Path) -> float:
 def study_cost(
     solvers: str = "RidgeRanker",
     rounds: int = 3,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Measure what a study takes beside its fits: requests, and the fixed cost with imports and report.
 
     Parameters
@@ -189,6 +189,6 @@ def study_cost(
         "Bytecode and machine code are there, as after an earlier study."
     )
     return [
-        Table(f"Processor time of a request, {solvers}", rows, "What met says is of the mean, with refits."),
-        Table("Processor time of a study beside its fits", fixed, note),
+        BenchmarkTable(f"Processor time of a request, {solvers}", rows, "What met says is of the mean, with refits."),
+        BenchmarkTable("Processor time of a study beside its fits", fixed, note),
     ]

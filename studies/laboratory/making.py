@@ -9,17 +9,17 @@ from pathlib import Path
 from joblib import Parallel, delayed
 
 from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.split import QuerySplit
 from ranktune.studies.benchmarks.results import append_result, stored_results
 from ranktune.studies.benchmarks.task_table.packing import unpack
-from ranktune.studies.benchmarks.task_table.rows import Row
+from ranktune.studies.benchmarks.task_table.rows import ConfigurationRow
 from ranktune.studies.laboratory.configurations import Configuration, name_of
 from ranktune.studies.laboratory.rows import row_of
 
 AT_A_TIME = 12
 """Configurations of a task that a worker measures before the next task has its turn."""
 
-Load = Callable[[], Split]
+Load = Callable[[], QuerySplit]
 Wanted = tuple[Configuration, float]
 
 
@@ -52,9 +52,9 @@ def make_table(
             on_line(f"{name}: {len(turn)} rows; {left} are left")
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[ConfigurationRow]:
     """Return the rows in a file, packed or not."""
-    return unpack(path) if path.suffix == ".npz" else list(stored_results(path, Row.from_json))
+    return unpack(path) if path.suffix == ".npz" else list(stored_results(path, ConfigurationRow.from_json))
 
 
 def _turns(

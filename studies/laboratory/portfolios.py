@@ -22,7 +22,7 @@ from ranktune.solvers.core.errors import RankTuneError
 from ranktune.solvers.core.files.archives import read_archive
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.laboratory.configurations import Configuration, configurations, name_of
 from ranktune.studies.laboratory.rows import METRIC, best_of, task_of
@@ -62,7 +62,7 @@ def candidates(solvers: Sequence[str]) -> list[Configuration]:
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoredTask:
     """The configurations that were fitted to a task.
 
     Attributes
@@ -97,7 +97,7 @@ class Scored:
         return metric.mean(blends.of(range(len(places))).shares @ self.test[places], self.test_queries)
 
 
-def scored_on(split: Split, solvers: Sequence[str], path: Path) -> Scored:
+def scored_on(split: QuerySplit, solvers: Sequence[str], path: Path) -> ScoredTask:
     """Fit the candidates to a task, or read what an earlier run wrote to path, and return their scores."""
     vali, test, every = split.vali, split.test, {name_of(params): params for params in candidates(solvers)}
     assert vali is not None
@@ -121,11 +121,11 @@ def scored_on(split: Split, solvers: Sequence[str], path: Path) -> Scored:
     rows = [place for place, name in enumerate(kept["names"]) if str(name) in every]
     usual = np.mean([kept["took"][row] for row, params in zip(rows, known, strict=True) if grows(str(params[SOLVER]))])
     scores_of = (kept[part][rows].astype(np.float64) for part in ("vali", "test"))
-    return Scored(vali, test, known, kept["took"][rows] / usual, *scores_of)
+    return ScoredTask(vali, test, known, kept["took"][rows] / usual, *scores_of)
 
 
 @dataclass(frozen=True)
-class Part:
+class PortfolioMember:
     """A configuration that is taken: what the blend loses by task without it, and the mean of its relative seconds."""
 
     name: str
@@ -139,7 +139,7 @@ def error_of(values: Floats) -> float:
     return float(values.std() / len(values) ** 0.5)
 
 
-def taken(learn: Sequence[Scored], confirm: Sequence[Scored]) -> list[Part]:
+def taken(learn: Sequence[ScoredTask], confirm: Sequence[ScoredTask]) -> list[PortfolioMember]:
     """Return the configurations of boosting that are worth their time on the tasks to learn from.
 
     One is added, left out or exchanged for another while the mean of the blends, less the price of the time, rises.
@@ -171,7 +171,7 @@ def taken(learn: Sequence[Scored], confirm: Sequence[Scored]) -> list[Part]:
     result = []
     for name in known:
         without = [reached(known - {name}), np.array([task.reached([*others, *known - {name}]) for task in confirm])]
-        result.append(Part(name, whole[0] - without[0], whole[1] - without[1], seconds[name]))
+        result.append(PortfolioMember(name, whole[0] - without[0], whole[1] - without[1], seconds[name]))
     return sorted(result, key=lambda part: -part.learn.mean() / part.seconds)
 
 

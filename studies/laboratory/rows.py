@@ -17,9 +17,9 @@ from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.benchmarks.task_table.rows import Checkpoint, Row, Sizes
+from ranktune.studies.benchmarks.task_table.rows import ConfigurationRow, ModelCheckpoint, Sizes
 from ranktune.studies.benchmarks.tasks import DRAWN
 from ranktune.studies.laboratory.configurations import Configuration, name_of
 from ranktune.tuner.evaluation.fitting import n_rounds, sample, unfitted
@@ -37,12 +37,14 @@ GROWTH = 1.5
 """Factor from the rounds of a checkpoint of boosting to those of the next one."""
 
 
-def row_of(split: Split, params: Configuration, share: float, seed: int = 0, limit: float = 30.0) -> Row:
+def row_of(
+    split: QuerySplit, params: Configuration, share: float, seed: int = 0, limit: float = 30.0
+) -> ConfigurationRow:
     """Fit a configuration to a share of the training queries, for so many processor seconds at most, and score it."""
     assert split.vali is not None
     assert split.test is not None
     sizes = None if split.name.startswith(f"{DRAWN}-") else Sizes.of(split)
-    row = Row(split.name, name_of(params), share, sizes=sizes)
+    row = ConfigurationRow(split.name, name_of(params), share, sizes=sizes)
     numbers = np.arange(split.train.n_queries)
     train = split.train.select(sample(numbers, max(round(share * len(numbers)), 2), seed))
     try:
@@ -68,12 +70,12 @@ def _measured(task: Task, train: Queries, vali: Queries, test: Queries, limit: f
 
 def best_of(
     task: Task, train: Queries, vali: Queries, test: Queries, limit: float
-) -> tuple[tuple[Checkpoint, ...], list[Floats]]:
+) -> tuple[tuple[ModelCheckpoint, ...], list[Floats]]:
     """Return the models on the way, and the scores of the best by validation on validation and on test queries."""
-    points = list[Checkpoint]()
+    points = list[ModelCheckpoint]()
     for value, ranker, seconds in _models(task, train, vali, limit):
         scores = [ranker.predict(part) for part in (vali, test)]
-        points.append(Checkpoint(value, seconds, *map(parse_metric(METRIC).mean, scores, (vali, test))))
+        points.append(ModelCheckpoint(value, seconds, *map(parse_metric(METRIC).mean, scores, (vali, test))))
         if max(points, key=lambda point: point.vali) is points[-1]:
             best = scores
     return tuple(points), best

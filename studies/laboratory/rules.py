@@ -15,7 +15,7 @@ SAMPLER = "sampler"
 
 
 @dataclass(frozen=True)
-class Rules:
+class DecisionRules:
     """What a study decides by.
 
     Attributes

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from ranktune.solvers.core.errors import ParameterError, nearest
-from ranktune.studies.benchmarks.tables import Row, Table
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
 from ranktune.studies.benchmarks.tasks import DRAWN, confirms
 from ranktune.studies.laboratory.configurations import first_with_rows, name_of
 from ranktune.studies.laboratory.deliveries import Delivered, delivered, task_means, worst_decile
 from ranktune.studies.laboratory.known import HARM, KnownTask, by_task, known_task
 from ranktune.studies.laboratory.making import read_rows
 from ranktune.studies.laboratory.rows import METRIC
-from ranktune.studies.laboratory.rules import Rules
+from ranktune.studies.laboratory.rules import DecisionRules
 from ranktune.studies.laboratory.simulation import Known, Simulated, Simulation
 from ranktune.tuner.statistics.comparisons import signed_rank
 from ranktune.tuner.study.declaration import Study
@@ -29,7 +29,7 @@ EVERY = 5.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class SimulationPlan:
     """Which studies are simulated: of every task for all seconds and seeds, a task after the other for each seed.
 
     Attributes
@@ -87,11 +87,14 @@ def _confirms(task: str) -> bool:
 
 
 def simulated(
-    tasks: Sequence[KnownTask], plan: Plan, rules: Sequence[Rules], on_line: Callable[[str], None] = lambda line: None
+    tasks: Sequence[KnownTask],
+    plan: SimulationPlan,
+    rules: Sequence[DecisionRules],
+    on_line: Callable[[str], None] = lambda line: None,
 ) -> list[list[Delivered]]:
     """Return what the studies of a plan deliver by each of some rules, in the same order.
 
-    Rules with the same trials (`Rules.of_trials`) share them.
+    Rules with the same trials (`DecisionRules.of_trials`) share them.
     """
     studies = plan.of(tasks)
     results: list[list[Delivered]] = [[] for _ in rules]
@@ -99,7 +102,7 @@ def simulated(
     said = time.monotonic()
     for number, (seconds, seed, task) in enumerate(studies):
         solvers = list(dict.fromkeys(task.solvers))
-        runs: dict[Rules, Simulated] = {}
+        runs: dict[DecisionRules, Simulated] = {}
         for place, each in enumerate(rules):
             of_trials = each.of_trials
             if of_trials not in runs:
@@ -113,7 +116,7 @@ def simulated(
     return results
 
 
-def figures(studies: Mapping[tuple[str, float], Sequence[Delivered]], half: str) -> list[Table]:
+def figures(studies: Mapping[tuple[str, float], Sequence[Delivered]], half: str) -> list[BenchmarkTable]:
     """Return the tables of what studies deliver, by their solvers and their seconds, on a half of the tasks."""
     gains: list[Row] = []
     times: list[Row] = []
@@ -154,21 +157,21 @@ def figures(studies: Mapping[tuple[str, float], Sequence[Delivered]], half: str)
         "queries; inside: its limits cover that."
     )
     return [
-        Table(f"what simulated studies deliver, half '{half}'", gains, delivered_note),
-        Table("their time and their estimates", times, time_note),
+        BenchmarkTable(f"what simulated studies deliver, half '{half}'", gains, delivered_note),
+        BenchmarkTable("their time and their estimates", times, time_note),
     ]
 
 
-def of_tasks(studies: Sequence[Delivered]) -> Table:
+def of_tasks(studies: Sequence[Delivered]) -> BenchmarkTable:
     """Return the table of regret and harm by task, with which later studies are compared."""
     regret, harmed = task_means(studies, "regret"), task_means(studies, "is_harmed")
     rows: list[Row] = [
         {"task": task, "regret": round(regret[task], 6), "harmed": round(harmed[task], 6)} for task in regret
     ]
-    return Table("regret and harm by task", rows)
+    return BenchmarkTable("regret and harm by task", rows)
 
 
-def compared(names: Sequence[str], studies: Sequence[Sequence[Delivered]], half: str) -> Table:
+def compared(names: Sequence[str], studies: Sequence[Sequence[Delivered]], half: str) -> BenchmarkTable:
     """Return the table of paired differences on test queries from the first of several rules, by their seconds."""
     rows: list[Row] = []
     for seconds in dict.fromkeys(each.budget for each in studies[0]):
@@ -191,4 +194,4 @@ def compared(names: Sequence[str], studies: Sequence[Sequence[Delivered]], half:
                 }
             )
     note = f"Difference of the mean on test queries, p over tasks; better, worse: by {HARM:g}; other: another choice."
-    return Table(f"rules compared with {names[0]}, half '{half}'", rows, note)
+    return BenchmarkTable(f"rules compared with {names[0]}, half '{half}'", rows, note)

@@ -27,18 +27,18 @@ from optuna.study import Study as OptunaStudy
 from optuna.trial import FrozenTrial
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.studies.benchmarks.task_table.rows import Checkpoint, Row, mean_value
+from ranktune.studies.benchmarks.task_table.rows import ConfigurationRow, ModelCheckpoint, mean_value
 from ranktune.studies.laboratory.configurations import Configuration
 from ranktune.studies.laboratory.known import KnownTask
 from ranktune.studies.laboratory.rows import METRIC, task_of
 from ranktune.studies.laboratory.suggestions import RANDOM, Answering, Suggested, suggested
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import Task, TaskOutcome
 from ranktune.tuner.policy.actions import Finish
 from ranktune.tuner.policy.next_trial import next_action
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.racing import time_limit
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
-from ranktune.tuner.search.requests import Budget, FinishedTrials, with_chosen
+from ranktune.tuner.search.requests import FinishedTrials, SplitBudget, with_chosen
 from ranktune.tuner.search.search_scheduler import SearchScheduler, observations
 from ranktune.tuner.search.searches import SearchOptions
 from ranktune.tuner.storage.record import finished_trial, number_of
@@ -131,7 +131,9 @@ class Simulation:
         )
         self._finished = FinishedTrials(study, task.space)
         deadline = Deadline(study.timeout, self._clock)
-        self._budget = Budget(deadline, self._problem.durations.reserve, 1, self._finished, self._scheduler, policy)
+        self._budget = SplitBudget(
+            deadline, self._problem.durations.reserve, 1, self._finished, self._scheduler, policy
+        )
         self._unused = list(range(len(task.rows)))
         self._paid: dict[int, float] = {}
         self._last: dict[str, Suggested] = {}
@@ -199,7 +201,7 @@ class Simulation:
             self._scheduler.known.accounts[search].size = 0
         return True
 
-    def _tell(self, number: int, search: str, trial: FrozenTrial, reached: Reached, around: float) -> None:
+    def _tell(self, number: int, search: str, trial: FrozenTrial, reached: SimulatedTrial, around: float) -> None:
         values = reached.outcome.per_query[METRIC]
         self._finished.add(search, trial, values)
         self._scheduler.tell(number, trial, around + reached.seconds, values)
@@ -212,15 +214,15 @@ class Simulation:
 
 
 @dataclass(frozen=True, eq=False)
-class Reached:
+class SimulatedTrial:
     """What a trial of a row comes to: its outcome, its seconds, and the mean of the metric on test queries."""
 
-    outcome: Outcome
+    outcome: TaskOutcome
     seconds: float
     test: float
 
 
-def reached_by(row: Row, task: Task, parts: int, limit: float, paid: float = 0.0) -> Reached | None:
+def reached_by(row: ConfigurationRow, task: Task, parts: int, limit: float, paid: float = 0.0) -> SimulatedTrial | None:
     """Return what a trial of a row on so many folds comes to within the limit; None where it is given up.
 
     Boosting that is cut counts with its best checkpoint, whose values by query are those of the row, in proportion. It
@@ -241,7 +243,7 @@ def reached_by(row: Row, task: Task, parts: int, limit: float, paid: float = 0.0
     chosen = max(_value(best), task.least) if task.bound else _value(best) if task.path else None
     scored = [(_value(point), point.vali) for point in row.checkpoints] if task.path and not task.bound else []
     path = ((chosen, best.vali),) if chosen is not None and task.bound else tuple(scored)
-    outcome = Outcome(
+    outcome = TaskOutcome(
         {METRIC: values},
         seconds=seconds / FACTOR,
         path_parameter=task.path_parameter,
@@ -249,9 +251,9 @@ def reached_by(row: Row, task: Task, parts: int, limit: float, paid: float = 0.0
         path=path,
         unfinished=cut,
     )
-    return Reached(outcome, seconds, test)
+    return SimulatedTrial(outcome, seconds, test)
 
 
-def _value(point: Checkpoint) -> float:
+def _value(point: ModelCheckpoint) -> float:
     """Return the value of a checkpoint, which a packed table has in single precision."""
     return float(f"{point.value:.6g}")

@@ -25,7 +25,7 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
 from ranktune.studies.laboratory.configurations import Configuration
 from ranktune.studies.laboratory.known import KnownTask
-from ranktune.tuner.gp.proposal import COST_EXPONENT, MAX_TRIALS, Trials, decide
+from ranktune.tuner.gp.proposal import COST_EXPONENT, MAX_TRIALS, ObservedTrials, decide
 from ranktune.tuner.samplers.first import grows
 from ranktune.tuner.samplers.history import arranged, read
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
@@ -112,7 +112,7 @@ def rounds_of(space: UnionSpace, solvers: Sequence[str]) -> list[int]:
     return [names.index(name) for name in known]
 
 
-def _with_best_rounds(rows: Floats, trials: Trials, axes: Sequence[int]) -> Floats:
+def _with_best_rounds(rows: Floats, trials: ObservedTrials, axes: Sequence[int]) -> Floats:
     """Return rows whose rounds of boosting are those of the best trial of the same solver, if there is one."""
     rows = rows.copy()
     for axis in axes:

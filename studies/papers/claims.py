@@ -13,7 +13,7 @@ Figures = Mapping[tuple[str, str, str], float | None]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """A printed figure or a claim, with one of three verdicts.
 
     source  where it is printed: "Figure 2", "Table 5", "section 4.5"
@@ -44,20 +44,20 @@ class _Case:
     difference: float
 
 
-def verdict_from(source: str, claim: str, holds: bool | None, measured: str, why: str = "") -> Verdict:
+def verdict_from(source: str, claim: str, holds: bool | None, measured: str, why: str = "") -> ClaimVerdict:
     """Return a verdict by what was measured; why explains what is not yes."""
     known = None if holds is None else bool(holds)
-    return Verdict(source, claim, known, measured if holds else " ".join(filter(None, (measured, why))))
+    return ClaimVerdict(source, claim, known, measured if holds else " ".join(filter(None, (measured, why))))
 
 
-def verdict_on(source: str, claim: Claim, ours: Figures, datasets: Sequence[str]) -> Verdict:
+def verdict_on(source: str, claim: Claim, ours: Figures, datasets: Sequence[str]) -> ClaimVerdict:
     """Return the verdict on a claim about the systems of a table, by our figures on datasets."""
     if not claim.measures:
-        return Verdict(source, claim.text, None, claim.reason)
+        return ClaimVerdict(source, claim.text, None, claim.reason)
     known = (*datasets, MEAN_RANK)
     names = [name for name in known if name == claim.dataset] if claim.dataset else list(datasets)
     if not names:
-        return Verdict(source, claim.text, None, f"{claim.dataset} was not given.")
+        return ClaimVerdict(source, claim.text, None, f"{claim.dataset} was not given.")
     if not claim.higher:
         return _no_winner(source, claim, ours, names)
     cases = []
@@ -66,7 +66,7 @@ def verdict_on(source: str, claim: Claim, ours: Figures, datasets: Sequence[str]
             for lower in claim.lower:
                 high, low = ours.get((name, claim.higher, measure)), ours.get((name, lower, measure))
                 if high is None or low is None:
-                    return Verdict(source, claim.text, None, f"{claim.higher} or {lower} could not run on {name}.")
+                    return ClaimVerdict(source, claim.text, None, f"{claim.higher} or {lower} could not run on {name}.")
                 cases.append(_Case(name, lower, measure, low - high if name == MEAN_RANK else high - low))
     held = [case for case in cases if case.difference >= claim.by]
     holds = len(held) >= claim.share * len(cases)
@@ -74,7 +74,7 @@ def verdict_on(source: str, claim: Claim, ours: Figures, datasets: Sequence[str]
     return verdict_from(source, claim.text, holds, reason, claim.reason)
 
 
-def _no_winner(source: str, claim: Claim, ours: Figures, names: Sequence[str]) -> Verdict:
+def _no_winner(source: str, claim: Claim, ours: Figures, names: Sequence[str]) -> ClaimVerdict:
     """Return whether no system of claim.lower has the best figure everywhere."""
     best = []
     for name in names:
@@ -84,9 +84,9 @@ def _no_winner(source: str, claim: Claim, ours: Figures, names: Sequence[str]) -
             if figures:
                 best.append((f"{name}, {measure}", max(figures, key=lambda system: figures[system])))
     if not best:
-        return Verdict(source, claim.text, None, "None of the systems could run.")
+        return ClaimVerdict(source, claim.text, None, "None of the systems could run.")
     shown = "; ".join(f"{case}: {system}" for case, system in best)
-    return Verdict(source, claim.text, len({system for _, system in best}) > 1, f"Best: {shown}.")
+    return ClaimVerdict(source, claim.text, len({system for _, system in best}) > 1, f"Best: {shown}.")
 
 
 def _counted(claim: Claim, cases: Sequence[_Case], held: Sequence[_Case]) -> str:
@@ -101,7 +101,7 @@ def _counted(claim: Claim, cases: Sequence[_Case], held: Sequence[_Case]) -> str
     )
 
 
-def counted(verdicts: Sequence[Verdict]) -> str:
+def counted(verdicts: Sequence[ClaimVerdict]) -> str:
     """Return how many verdicts are yes, refuted, and cannot be checked."""
     yes, refuted, unknown = (sum(verdict.holds is holds for verdict in verdicts) for holds in (True, False, None))
     rest = f", {unknown} cannot be checked" if unknown else ""

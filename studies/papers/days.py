@@ -22,7 +22,7 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.studies.papers.lattice import search
 from ranktune.studies.papers.protocols import PartResult
-from ranktune.studies.papers.published import Entry, Point
+from ranktune.studies.papers.published import Point, PublishedSystem
 
 NAME = "simulated days"
 SEEDS = 1000
@@ -55,7 +55,7 @@ def lists_of(day: int, generator: np.random.Generator) -> Queries:
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class DayFit:
     """A point, its values by list of the last day, each before it was learned from, and the ranker after all lists."""
 
     point: Point
@@ -67,10 +67,10 @@ class Fit:
 class Passes:
     """Passes over the lists of some days, one for each point that is evaluated."""
 
-    entry: Entry
+    entry: PublishedSystem
     days: Sequence[Queries]
     seed: int
-    fits: list[Fit] = field(default_factory=list)
+    fits: list[DayFit] = field(default_factory=list)
 
     def value(self, point: Point) -> Floats:
         """Return the metric of each list of the last day, before it is learned from."""
@@ -78,16 +78,16 @@ class Passes:
         assert isinstance(ranker, PassRanker)
         *_, scores = (ranker.progressive(part) for part in self.days)
         values = parse_metric(self.entry.choose).per_query(scores, self.days[-1])
-        self.fits.append(Fit(point, values, ranker))
+        self.fits.append(DayFit(point, values, ranker))
         return values
 
     @property
-    def best(self) -> Fit:
+    def best(self) -> DayFit:
         """The fit with the highest mean."""
         return max(self.fits, key=lambda fit: float(np.nanmean(fit.values)))
 
 
-def daily(entry: Entry, seed: int) -> PartResult:
+def daily(entry: PublishedSystem, seed: int) -> PartResult:
     """Return the metric of each day's model on the next day, (DAYS - 1,), and its mean."""
     generator, metric = np.random.default_rng(seed), parse_metric(entry.choose)
     days = [lists_of(day, generator) for day in range(DAYS)]

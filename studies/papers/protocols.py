@@ -23,15 +23,15 @@ from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, RankTuneError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries, concatenate
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.registry import solver_class
 from ranktune.studies.papers.lattice import search
-from ranktune.studies.papers.published import EACH, Entry, Measure, Point
-from ranktune.tuner.evaluation.evaluate import Fit, Plan, Run, evaluate
+from ranktune.studies.papers.published import EACH, Point, PublishedMeasure, PublishedSystem
+from ranktune.tuner.evaluation.evaluate import EvaluationPlan, EvaluationRun, FittedQueries, evaluate
 from ranktune.tuner.evaluation.fitting import fitted, progressive
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import Task, TaskOutcome
 
 TIMINGS = 15
 """Repetitions of a timing, of which the median counts."""
@@ -59,7 +59,7 @@ class PartResult:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedPoint:
     """A fitted point of a grid: the weights of its model (none but for linear models), and its metrics by query.
 
     vali, test  by metric, (n_queries,); vali is empty where no queries validate
@@ -72,17 +72,17 @@ class Fitted:
 
 
 @dataclass(frozen=True)
-class Shown(Outcome):
-    """The outcome of a plan of a paper: of each value of the task's path, what `Fitted` has besides its point."""
+class PaperOutcomes(TaskOutcome):
+    """The outcome of a plan of a paper: of each value of the task's path, what `FittedPoint` has besides its point."""
 
     fits: tuple[tuple[Floats, Mapping[str, Floats], Mapping[str, Floats]], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
-class OnFold(Plan[Shown]):
+class OnFold(EvaluationPlan[PaperOutcomes]):
     """Fits to a fold's training queries, scored on its validation queries, if any, and on its test queries."""
 
-    split: Split
+    split: QuerySplit
     stops_early: bool = True
     parts = ("validation and test queries",)
 
@@ -101,17 +101,17 @@ class OnFold(Plan[Shown]):
         """The numbers of the queries that a value of a path is chosen by: those that validate, where there are any."""
         return np.arange(self.scored[0].n_queries)
 
-    def fits(self, run: Run, number: int) -> Iterator[Fit]:
+    def fits(self, run: EvaluationRun, number: int) -> Iterator[FittedQueries]:
         """Yield the fits of the path."""
         for ranker in fitted(run, self.split.train, self.split.vali if self.stops_early else None):
             yield self.fit(run, ranker, np.concatenate([ranker.predict(part) for part in self.scored]))
 
-    def fit(self, run: Run, ranker: BaseRanker, scores: Floats) -> Fit:
+    def fit(self, run: EvaluationRun, ranker: BaseRanker, scores: Floats) -> FittedQueries:
         """Return the fit of a ranker that gave these scores of the documents, and keep its weights."""
         run.kept.append(np.array(getattr(ranker, "coef_", np.zeros(0))))
-        return Fit(ranker, run.queries, np.arange(run.queries.n_queries), scores=scores)
+        return FittedQueries(ranker, run.queries, np.arange(run.queries.n_queries), scores=scores)
 
-    def finished(self, run: Run, outcome: Outcome) -> Shown:
+    def finished(self, run: EvaluationRun, outcome: TaskOutcome) -> PaperOutcomes:
         """Return the outcome with its fits."""
         vali, test = np.split(np.arange(run.queries.n_queries), [run.queries.n_queries - self.scored[-1].n_queries])
 
@@ -119,7 +119,7 @@ class OnFold(Plan[Shown]):
             return {name: run.values(place, name, part) for name in run.task.metrics}
 
         fits = ((weights, values(place, vali), values(place, test)) for place, weights in enumerate(run.kept))
-        return Shown(**vars(outcome), fits=tuple(fits))
+        return PaperOutcomes(**vars(outcome), fits=tuple(fits))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class InOrder(OnFold):
 
     order: Ints = field(kw_only=True)
 
-    def fits(self, run: Run, number: int) -> Iterator[Fit]:
+    def fits(self, run: EvaluationRun, number: int) -> Iterator[FittedQueries]:
         """Yield the ranker that has gone through the queries."""
         yield self.fit(run, *progressive(run, run.queries, self.order))
 
@@ -145,7 +145,7 @@ def run_part(protocol: Callable[..., PartResult], *arguments: object) -> PartRes
     return replace(result, warnings=tuple(str(warning.message) for warning in caught))
 
 
-def one_fold(entry: Entry, split: Split, seed: int) -> PartResult:
+def one_fold(entry: PublishedSystem, split: QuerySplit, seed: int) -> PartResult:
     """Fit on split's training queries, choose by its validation queries, and score its test queries."""
     test = present(split.test, split, "test")
     vali = present(split.vali, split, "vali") if len(entry.points) > 1 else split.vali
@@ -159,7 +159,7 @@ def one_fold(entry: Entry, split: Split, seed: int) -> PartResult:
     return PartResult({"": values}, {label: fit.point for label, fit in best.items()})
 
 
-def every_point(entry: Entry, split: Split, seed: int) -> PartResult:
+def every_point(entry: PublishedSystem, split: QuerySplit, seed: int) -> PartResult:
     """Fit every point on split's training queries, and score it on the test queries."""
     test = present(split.test, split, "test")
     values = {}
@@ -168,20 +168,20 @@ def every_point(entry: Entry, split: Split, seed: int) -> PartResult:
     return PartResult(values)
 
 
-def one_order(entry: Entry, queries: Queries, order: Ints, seed: int) -> PartResult:
+def one_order(entry: PublishedSystem, queries: Queries, order: Ints, seed: int) -> PartResult:
     """Score each query in that order by a new model, then update the model with it."""
-    (fit,) = _fits(entry, InOrder(Split("", queries, test=queries), order=order), entry.points, seed)
+    (fit,) = _fits(entry, InOrder(QuerySplit("", queries, test=queries), order=order), entry.points, seed)
     values = {m.label: measured(m, fit.weights, fit.test, queries) for m in entry.measures}
     means = np.cumsum(fit.test[PROGRESSIVE][order]) / np.arange(1, len(order) + 1)
     return PartResult({"": values}, curves={PROGRESSIVE: means})
 
 
-def all_queries(split: Split) -> Queries:
+def all_queries(split: QuerySplit) -> Queries:
     """Return training, validation and test queries together."""
     return concatenate([part for part in (split.train, split.vali, split.test) if part is not None])
 
 
-def measured(measure: Measure, weights: Floats, values: Mapping[str, Floats], queries: Queries) -> float:
+def measured(measure: PublishedMeasure, weights: Floats, values: Mapping[str, Floats], queries: Queries) -> float:
     """Return one measure of a model with these weights, which has these values by metric and query, (n_queries,)."""
     if measure.metric is None:
         return float(np.count_nonzero(weights)) if measure.label == "weights" else latency(weights, queries)
@@ -209,7 +209,7 @@ def named(point: Point) -> str:
                      for name, value in point.items())  # fmt: skip
 
 
-def fits_of(entry: Entry, split: Split, seed: int) -> Iterator[Fitted]:
+def fits_of(entry: PublishedSystem, split: QuerySplit, seed: int) -> Iterator[FittedPoint]:
     """Yield every point of the grid, fitted; numbers of steps at the cost of one fit."""
     name, path = solver_class(entry.solver).path_parameter, tuple[int, ...]()
     plan, groups = OnFold(split, entry.stops_early), [[point] for point in entry.points]
@@ -220,18 +220,20 @@ def fits_of(entry: Entry, split: Split, seed: int) -> Iterator[Fitted]:
         yield from _fits(entry, plan, points, seed, path)
 
 
-def _fits(entry: Entry, plan: OnFold, points: Sequence[Point], seed: int, path: tuple[float, ...] = ()) -> list[Fitted]:
+def _fits(
+    entry: PublishedSystem, plan: OnFold, points: Sequence[Point], seed: int, path: tuple[float, ...] = ()
+) -> list[FittedPoint]:
     """Return the points of a path, fitted, or the one point that is given; the metric of the choice is the first."""
     chosen = () if entry.choose == EACH else (entry.choose,)
     metrics = (*chosen, *(m.spelling for m in entry.measures if m.metric is not None), PROGRESSIVE)
     parameters = entry.parameters if path else entry.at(points[0])
     task = Task("", tuple(dict.fromkeys(metrics)), entry.solver, parameters, seed, path=path)
-    return [Fitted(point, *fit) for point, fit in zip(points, evaluate(plan, task).fits, strict=True)]
+    return [FittedPoint(point, *fit) for point, fit in zip(points, evaluate(plan, task).fits, strict=True)]
 
 
-def _tuned(entry: Entry, split: Split, seed: int) -> list[Fitted]:
+def _tuned(entry: PublishedSystem, split: QuerySplit, seed: int) -> list[FittedPoint]:
     """Return the points that the tuner asks for, fitted; it maximises the metric of the choice on vali."""
-    fits, plan = list[Fitted](), OnFold(split, entry.stops_early)
+    fits, plan = list[FittedPoint](), OnFold(split, entry.stops_early)
 
     def value(point: Point) -> float:
         fits.extend(_fits(entry, plan, [point], seed))
@@ -241,7 +243,7 @@ def _tuned(entry: Entry, split: Split, seed: int) -> list[Fitted]:
     return fits
 
 
-def present(part: Queries | None, split: Split, name: str) -> Queries:
+def present(part: Queries | None, split: QuerySplit, name: str) -> Queries:
     """Return part, the queries of split called name. Raises DataError where there are none."""
     if part is None:
         raise DataError(

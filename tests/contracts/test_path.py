@@ -12,7 +12,7 @@ from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.core.space import Choice, Float, Int, defaults
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.optimizers.batch import Objective
+from ranktune.solvers.optimizers.batch import ScaledObjective
 from ranktune.solvers.registry import SOLVERS, make
 from tests.contracts.test_contracts import graded, relative_gap, trained
 
@@ -192,13 +192,13 @@ def test_a_choice_has_no_path() -> None:
 @pytest.mark.parametrize(("name", "share"), [("ListNet", 0.75), ("LogisticRanker", 0.6), ("SVRRanker", 0.6)])
 def test_curvature_that_is_kept_saves_evaluations(name: str, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     counted: list[int] = []
-    evaluate = Objective.value_and_gradient
+    evaluate = ScaledObjective.value_and_gradient
 
-    def counting(self: Objective, weights: Any) -> Any:
+    def counting(self: ScaledObjective, weights: Any) -> Any:
         counted.append(1)
         return evaluate(self, weights)
 
-    monkeypatch.setattr(Objective, "value_and_gradient", counting)
+    monkeypatch.setattr(ScaledObjective, "value_and_gradient", counting)
     queries, given = graded(), defaults(SOLVERS[name].space)
     wanted = SOLVERS[name].path_values(
         next(p for p in SOLVERS[name].space if p.name == SOLVERS[name].path_parameter), 1e-2

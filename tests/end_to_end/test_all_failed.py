@@ -8,7 +8,7 @@ import pytest
 from optuna.trial import TrialState
 
 from ranktune.solvers.core.errors import AllFailed, StudyError
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import Task, TaskOutcome
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.search.loop import TrialLoop
@@ -23,8 +23,8 @@ from tests.tuner.search.test_loop import STUDY, task_of
 REASON = "OSError: the licence server is gone"
 
 
-def fails(task: Task) -> Outcome:
-    return Outcome(error=REASON)
+def fails(task: Task) -> TaskOutcome:
+    return TaskOutcome(error=REASON)
 
 
 @pytest.mark.parametrize("sampler", ["thompson", "random", "tpe"])

@@ -14,7 +14,7 @@ from scipy.stats import kendalltau, t
 
 import ranktune
 from ranktune.command_line.app import _readable
-from ranktune.solvers.clicks.counts import Counts
+from ranktune.solvers.clicks.counts import ClickCounts
 from ranktune.solvers.clicks.judging.models import MODELS
 from ranktune.solvers.clicks.position_based import PositionBased
 from ranktune.solvers.clicks.reading.click_log import ClickLog
@@ -59,7 +59,7 @@ def test_judgments_are_those_of_the_model_and_losses_those_of_later_sessions(tmp
     path, said = written(tmp_path / "log.csv"), list[str]()
     result = ranktune.clicks(path, output=tmp_path / "judged.parquet", judge_share=0.3, progress=said.append)
     log = ClickLog.open(path)
-    expected = PositionBased().fit(Counts.of(log)).judgments()
+    expected = PositionBased().fit(ClickCounts.of(log)).judgments()
     frame = polars.read_parquet(tmp_path / "judged.parquet")
     np.testing.assert_array_equal(frame["relevance"].to_numpy(), expected.relevance)
     assert sum(result.pairs.values()) == frame.height and result.account.counted == 20_001
@@ -69,10 +69,10 @@ def test_judgments_are_those_of_the_model_and_losses_those_of_later_sessions(tmp
     earlier, latest = log.parts(0.3)
     first = 1_700_000_000_000 + 60_000 * 1400
     assert all(max(batch.time) < first for batch in earlier if batch.time is not None)
-    fitted = {name: MODELS[name].make().fit(Counts.of(earlier)) for name in later.losses}
+    fitted = {name: MODELS[name].make().fit(ClickCounts.of(earlier)) for name in later.losses}
     assert list(fitted) == sorted(fitted, key=lambda name: later.losses[name].loss) and not later.unfitted
     for name, model in fitted.items():
-        assert later.losses[name].loss == pytest.approx(log_loss(model, Counts.of(latest)), rel=1e-12)
+        assert later.losses[name].loss == pytest.approx(log_loss(model, ClickCounts.of(latest)), rel=1e-12)
     assert later.best in ("position-based", "joint") and later.losses["ctr"].behind_low > 0.0
     assert {*later.ties, later.best} >= {"position-based", "joint"} and "ctr" not in later.ties
     assert not any("predicts later clicks better" in remark for remark in result.remarks)
@@ -86,8 +86,8 @@ def test_intervals_are_those_of_means_over_sessions_of_equal_size(tmp_path: Path
     log, losses = logged()[0].filter(col("session") >= 1600).sort("session"), dict[str, Floats]()
     click = log["click"].to_numpy()
     for name in ("ctr", later.best):
-        fitted = MODELS[name].make().fit(Counts.of(ClickLog.open(path).parts(0.2)[0]))
-        counts = Counts.of(ClickLog.open(path).parts(0.2)[1])
+        fitted = MODELS[name].make().fit(ClickCounts.of(ClickLog.open(path).parts(0.2)[0]))
+        counts = ClickCounts.of(ClickLog.open(path).parts(0.2)[1])
         p = dict(zip(zip(counts.document, counts.position, strict=True), fitted.click_probability(counts), strict=True))
         number = {document: place for place, document in enumerate(counts.documents)}
         rows = log.select(col("doc_id").cast(str), "rank").iter_rows()

@@ -10,7 +10,7 @@ import pytest
 import ranktune
 from ranktune.dashboards.terminal import explanations
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.data.columns.encoding import Category, Encoding
+from ranktune.solvers.data.columns.encoding import Category, TableEncoding
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.custom import CustomModel
@@ -71,7 +71,7 @@ def test_the_features_of_one_column_are_shuffled_together() -> None:
     frame = table()[["qid", "grade", "bm25"]]
     red = (np.arange(len(frame)) % 2).astype(float)
     frame["colour=red"], frame["colour=blue"] = red, 1.0 - red
-    encoding = Encoding(columns={"colour": Category(("red", "blue"))})
+    encoding = TableEncoding(columns={"colour": Category(("red", "blue"))})
     names = ("bm25", "colour=red", "colour=blue")
     model = LinearModel(np.array([1.0, 0.5, -0.5]), "RankSVM", feature_names=names, encoding=encoding)
     queries = ranktune.Queries.from_arrays(frame[list(names)], frame["grade"], qid=frame["qid"], feature_names=names)

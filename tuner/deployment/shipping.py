@@ -22,7 +22,7 @@ from ranktune.solvers.export.check import EVALUATORS, agreement, check_evaluator
 from ranktune.solvers.export.definitions import (
     KEYWORDS,
     WRITERS,
-    Meaning,
+    FeatureMeaning,
     definition_files,
     meanings_of,
     parameters,
@@ -30,7 +30,7 @@ from ranktune.solvers.export.definitions import (
     summary,
     to_fill_in,
 )
-from ranktune.solvers.export.source import Source, source_of
+from ranktune.solvers.export.source import ExportedModel, source_of
 from ranktune.solvers.models.base import Model
 from ranktune.tuner.deployment.engines import Engine, engine_of
 
@@ -53,7 +53,7 @@ SINGLE = {"solr", "elasticsearch", "opensearch", "ranklib", "onnx"}
 
 
 @dataclass(frozen=True)
-class Target:
+class ExportOptions:
     """The options of `ranktune.solvers.export.export`: what the model is called where, and in which version."""
 
     format: str
@@ -63,7 +63,9 @@ class Target:
     absent: str | None = None
 
 
-def ship(model: Model, target: Target, queries: Queries, *, folder: Path | None = None, to: str = "") -> list[str]:
+def ship(
+    model: Model, target: ExportOptions, queries: Queries, *, folder: Path | None = None, to: str = ""
+) -> list[str]:
     """Write a model and its definitions into a folder, create them in a running engine, or both.
 
     Parameters
@@ -144,13 +146,13 @@ def _first(queries: Queries) -> Queries:
     return queries.select(np.arange(min(REPLAYED, queries.n_queries)))
 
 
-def _meanings(source: Source, queries: Queries) -> list[Meaning]:
+def _meanings(source: ExportedModel, queries: Queries) -> list[FeatureMeaning]:
     """Return what the features are, as far as the queries tell; in Vespa the rank profile is written without them."""
     of_search = properties_of_searches(source.model, source.model.arranged(queries))
     return meanings_of(source, of_search if source.format in WRITERS else frozenset())
 
 
-def _as_in_engine(source: Source, queries: Queries, defined: bool) -> Queries:
+def _as_in_engine(source: ExportedModel, queries: Queries, defined: bool) -> Queries:
     """Return queries with the values that the engine has for the features of the model: in its precision.
 
     defined: features that no training document lacked are 0 in documents without them, by their definitions.
@@ -175,7 +177,7 @@ def _replayed(model: Model, format: str, content: str | bytes, queries: Queries)
     return said
 
 
-def _check_absent(source: Source, names: Sequence[str], queries: Queries) -> None:
+def _check_absent(source: ExportedModel, names: Sequence[str], queries: Queries) -> None:
     """Raise DataError where documents lack features whose absence is something else in the engine than in training."""
     X = dense(queries.features)[:, source.columns]
     lacking = {name: int(np.isnan(X[:, source.names.index(name)]).sum()) for name in names}
@@ -187,7 +189,7 @@ def _check_absent(source: Source, names: Sequence[str], queries: Queries) -> Non
         )
 
 
-def _replayed_in(engine: Engine, source: Source, meanings: Sequence[Meaning], queries: Queries) -> str:
+def _replayed_in(engine: Engine, source: ExportedModel, meanings: Sequence[FeatureMeaning], queries: Queries) -> str:
     """Return what the model makes of the values in an index.
 
     Deletes the model in the engine where that fails; raises DataError where scores differ.
@@ -233,7 +235,7 @@ def _replayed_in(engine: Engine, source: Source, meanings: Sequence[Meaning], qu
 
 
 def _values(
-    engine: Engine, source: Source, meanings: Sequence[Meaning], queries: Queries
+    engine: Engine, source: ExportedModel, meanings: Sequence[FeatureMeaning], queries: Queries
 ) -> tuple[Floats, Matrix, Matrix]:
     """Return scores in the engine, (n,), NaN where it has no document, and features there and in queries, as singles.
 

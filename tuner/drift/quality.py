@@ -24,7 +24,7 @@ NORMAL = 1.96
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class ExpectedQuality:
     """What a study found of its model: a mean with its standard error, and values by query.
 
     part is "test" or "vali"; values of "vali" are shifted, so that their mean is the estimate, which is corrected for
@@ -39,7 +39,9 @@ class Known:
     freedom: float
 
     @classmethod
-    def of(cls, part: str, queries: Sequence[str], values: Floats, weights: Floats | None, estimate: Interval) -> Known:
+    def of(
+        cls, part: str, queries: Sequence[str], values: Floats, weights: Floats | None, estimate: Interval
+    ) -> ExpectedQuality:
         """Return what was found; of validation queries the error is not below that of the estimate."""
         mean, error, freedom = _mean(values, weights)
         if part != "test":
@@ -113,7 +115,7 @@ def quality(
     ids: Sequence[str],
     values: Floats,
     weights: Floats | None,
-    known: Known,
+    known: ExpectedQuality,
     estimate: Interval,
     rate: float,
 ) -> Quality:

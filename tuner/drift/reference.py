@@ -29,7 +29,7 @@ from ranktune.solvers.models.base import Model
 from ranktune.tuner.selection.explaining import names_of, sampled
 from ranktune.tuner.splits.seals import read_sealed_arrays, write_sealed
 from ranktune.tuner.study.home import writing
-from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.problem import SplitProblem
 
 REFERENCE = "reference.npz"
 MAX_FEATURES = 2_000
@@ -142,7 +142,7 @@ class Reference:
             return reference
 
 
-def write_reference(model: Model, problem: Problem, folder: Path) -> None:
+def write_reference(model: Model, problem: SplitProblem, folder: Path) -> None:
     """Write what is kept of the development queries of a study, whose chosen model is given."""
     with writing(folder):
         Reference.of(model, problem.development).write(folder / REFERENCE)

@@ -24,7 +24,7 @@ from ranktune.solvers.metrics.presets import is_of_clicks
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.drift.days import checked_day, write_day
 from ranktune.tuner.drift.features import Moved, largest_difference, moved
-from ranktune.tuner.drift.quality import NORMAL, Known, Quality, quality
+from ranktune.tuner.drift.quality import NORMAL, ExpectedQuality, Quality, quality
 from ranktune.tuner.drift.reference import REFERENCE, Reference
 from ranktune.tuner.retuning.decision import REFIT
 from ranktune.tuner.retuning.versions import decision_of, delivery_of
@@ -258,15 +258,15 @@ def _values(model: Model, queries: Queries, metric: str, notes: list[str]) -> Fl
     return None
 
 
-def _known(place: Path, metric: str, estimate: Interval) -> Known:
+def _known(place: Path, metric: str, estimate: Interval) -> ExpectedQuality:
     """Return what a split of the study found of its chosen model."""
     if is_written(place / EVIDENCE):
         evidence = read_evidence(place / EVIDENCE)
         if metric in evidence.values and not np.isnan(values := evidence.values[metric][0]).all():
-            return Known.of(evidence.part, evidence.queries, values, evidence.weights, estimate)
+            return ExpectedQuality.of(evidence.part, evidence.queries, values, evidence.weights, estimate)
     return _promised(estimate)
 
 
-def _promised(estimate: Interval) -> Known:
+def _promised(estimate: Interval) -> ExpectedQuality:
     """Return what is known of a model by its estimate alone."""
-    return Known("vali", (), np.zeros(0), estimate.mean, (estimate.high - estimate.low) / (2 * NORMAL), 1e6)
+    return ExpectedQuality("vali", (), np.zeros(0), estimate.mean, (estimate.high - estimate.low) / (2 * NORMAL), 1e6)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CostEntry:
     """One entry of a declaration: the names of its features, and what they cost, together or each."""
 
     name: str
@@ -54,7 +54,7 @@ class GroupedFeatures:
 class FeatureCosts:
     """A declaration of costs; without entries every feature costs 1."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[CostEntry, ...] = ()
 
     @classmethod
     def parse(cls, costs: JsonView) -> Self:
@@ -86,7 +86,7 @@ class FeatureCosts:
             group[k] = groups[key]
         return GroupedFeatures(group, np.array(cost))
 
-    def _entry_of(self, name: str) -> Entry | None:
+    def _entry_of(self, name: str) -> CostEntry | None:
         """Return the entry of a feature: that of its own name, else of the longest pattern; None without one."""
         fitting = [
             (pattern == name, len(pattern), entry)
@@ -131,10 +131,10 @@ class FeatureBudget:
     limits: FeatureLimits | None = None
 
 
-def _entry(name: str, value: object) -> Entry:
+def _entry(name: str, value: object) -> CostEntry:
     """Return an entry. Raises ParameterError where its value is neither a cost nor a group."""
     if not isinstance(value, Mapping):
-        return Entry(name, (name,), _number(name, value), together=False)
+        return CostEntry(name, (name,), _number(name, value), together=False)
     features = value.get("features")
     features = (features,) if isinstance(features, str) else features
     if set(value) != {"features", "cost"} or not isinstance(features, list | tuple) or not features:
@@ -142,7 +142,7 @@ def _entry(name: str, value: object) -> Entry:
             f"costs: the group '{name}' is {dict(value)!r}. A group is a table of features, a list of names, and cost: "
             f'{{"features": ["{name}_*"], "cost": 20}}.'
         )
-    return Entry(name, tuple(map(str, features)), _number(name, value["cost"]), together=True)
+    return CostEntry(name, tuple(map(str, features)), _number(name, value["cost"]), together=True)
 
 
 def _number(name: str, value: object) -> float:

@@ -24,7 +24,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.solvers.registry import make, solver_class
-from ranktune.tuner.evaluation.evaluate import LimitReached, Run
+from ranktune.tuner.evaluation.evaluate import EvaluationRun, LimitReached
 from ranktune.tuner.evaluation.feature_sets import HALF_LIFE, SHARES, solver_parameters
 from ranktune.tuner.evaluation.models import growing_model, rounds_of
 from ranktune.tuner.evaluation.task import Task
@@ -60,7 +60,9 @@ class Continuing(Protocol):
         ...
 
 
-def fitted(run: Run, train: Queries, vali: Queries | None = None, *, cut: bool = False) -> Iterator[BaseRanker]:
+def fitted(
+    run: EvaluationRun, train: Queries, vali: Queries | None = None, *, cut: bool = False
+) -> Iterator[BaseRanker]:
     """Yield the fitted ranker, or that of each value of the path that is still racing, which is valid until the next.
 
     A fit without a path may stop early by vali. Raises LimitReached between two steps once the time is over, unless it
@@ -86,7 +88,7 @@ def fitted(run: Run, train: Queries, vali: Queries | None = None, *, cut: bool =
 
 
 def grown(
-    run: Run, train: Queries, vali: Queries, keep: Callable[[BaseRanker], None] | None = None
+    run: EvaluationRun, train: Queries, vali: Queries, keep: Callable[[BaseRanker], None] | None = None
 ) -> tuple[BaseRanker, str]:
     """Return a boosted ranker grown until validation queries stop it, or until the time is over.
 
@@ -144,7 +146,7 @@ class _OnePassRanker(Protocol):
     def progressive(self, queries: Queries, order: Ints) -> Floats: ...
 
 
-def progressive(run: Run, queries: Queries, order: Ints) -> tuple[BaseRanker, Floats]:
+def progressive(run: EvaluationRun, queries: Queries, order: Ints) -> tuple[BaseRanker, Floats]:
     """Return a ranker fitted query by query, and its scores, (n_documents,), each from before its query was learned."""
     run.check_time()
     ranker = unfitted(run.task)

@@ -15,17 +15,17 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.evaluation.serialization import LONGEST, typed
-from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.evaluation.task import TaskOutcome
 
 ROUNDING = 1e-9
 """By how much a value may be outside of the range of its metric."""
 
 
-def checked_outcome(returned: object) -> Outcome:
+def checked_outcome(returned: object) -> TaskOutcome:
     """Return what an objective returned with values as float64 arrays, or a failure with the reason."""
-    if not isinstance(returned, Outcome):
-        return Outcome(error=f"the objective returned {_shown(returned)}, not an Outcome")
-    outcome = Outcome()
+    if not isinstance(returned, TaskOutcome):
+        return TaskOutcome(error=f"the objective returned {_shown(returned)}, not an Outcome")
+    outcome = TaskOutcome()
     try:
         outcome = typed(returned)
         if outcome.error is not None or outcome.given_up:
@@ -35,12 +35,12 @@ def checked_outcome(returned: object) -> Outcome:
     except _InvalidOutcome as fault:
         return failed_outcome(outcome, str(fault))
     except Exception as error:  # reading the fields of an unknown object may raise anything
-        return Outcome(error=f"the objective's Outcome cannot be read: {type(error).__name__}: {error}"[:LONGEST])
+        return TaskOutcome(error=f"the objective's Outcome cannot be read: {type(error).__name__}: {error}"[:LONGEST])
 
 
 def comparable_outcome(
-    outcome: Outcome, metric: str, counted: NDArray[np.bool_] | None, weights: Floats | None = None
-) -> Outcome:
+    outcome: TaskOutcome, metric: str, counted: NDArray[np.bool_] | None, weights: Floats | None = None
+) -> TaskOutcome:
     """Return a checked outcome, or a failure if its values cannot be compared to those of other trials.
 
     `counted`, (n_queries,), is which validation queries the metric does not skip, by the first finished trial; None
@@ -71,7 +71,7 @@ def comparable_outcome(
     return outcome
 
 
-def failed_outcome(outcome: Outcome, error: str) -> Outcome:
+def failed_outcome(outcome: TaskOutcome, error: str) -> TaskOutcome:
     """Return an outcome as that of a failed trial."""
     return replace(outcome, per_query={}, scores=None, error=error)
 

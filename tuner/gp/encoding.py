@@ -121,7 +121,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Rule:
+class AxisRule:
     """The axis is active only while its parent is, at one of the allowed coordinates."""
 
     axis: int
@@ -130,10 +130,10 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Rules:
+class AxisRules:
     """An Activity made of rules, parents before children; an axis with several rules must satisfy them all."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[AxisRule, ...] = ()
 
     def __call__(self, rows: Floats) -> NDArray[np.bool_]:
         """Return which axes are active in each row, (m, d)."""
@@ -173,11 +173,11 @@ def _cube_corners(count: int) -> Floats:
 
 
 @dataclass(frozen=True)
-class Encoding:
+class SpaceEncoding:
     """The axes of a space, and which of them are active where."""
 
     axes: tuple[Axis, ...]
-    activity: Activity = Rules()
+    activity: Activity = AxisRules()
 
     @cached_property
     def branching(self) -> NDArray[np.bool_]:

@@ -226,7 +226,7 @@ def _root(evidence: HyperparameterDensity, centre: Floats, bounds: Floats) -> Fl
 
 
 @dataclass(frozen=True, eq=False)
-class Observed:
+class FittedTrials:
     """The trials that hyperparameters are fitted to, in the order in which they were made; scaled maps gains to y.
 
     E, v, e as in ranktune.tuner.gp.posterior; gains, (n,). extra, (n,): additional noise

@@ -121,7 +121,7 @@ class Paths:
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class PathMixture:
     """Paths of several posteriors, which differ in their hyperparameters, one group after the other."""
 
     groups: tuple[Paths, ...]
@@ -160,7 +160,7 @@ class Mixture:
         return np.concatenate([values for values, _ in parts], axis=1), gradients
 
 
-Functions: TypeAlias = Paths | Mixture
+Functions: TypeAlias = Paths | PathMixture
 """K functions drawn from one posterior, or from several."""
 
 

@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.tuner.gp.acquisition import Acquisition, ExpectedImprovement, ImprovementPerCost, LogCost, tie_margin
-from ranktune.tuner.gp.encoding import Encoding
-from ranktune.tuner.gp.hyperparameters import Observed, Scaled, relative_variances
-from ranktune.tuner.gp.paths import Mixture, Paths, PathwiseImprovement, reference_point
+from ranktune.tuner.gp.encoding import SpaceEncoding
+from ranktune.tuner.gp.hyperparameters import FittedTrials, Scaled, relative_variances
+from ranktune.tuner.gp.paths import PathMixture, Paths, PathwiseImprovement, reference_point
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, scale_signed, standard_deviation, standardise
 from ranktune.tuner.gp.search import maximise
 from ranktune.tuner.gp.trust_region import TrustRegion, share_after, side_after
@@ -63,7 +63,7 @@ LOCAL_CENTRES = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Trials:
+class ObservedTrials:
     """The trials so far.
 
     rows         (n, d) masked configurations, in the order in which they were tried
@@ -84,14 +84,14 @@ class Trials:
     constraints: tuple[Floats, ...] = ()
     extra: Floats | float = 0.0
     seconds: Floats | float = np.nan
-    whole: Trials | None = None
+    whole: ObservedTrials | None = None
 
     @property
     def is_single_objective(self) -> bool:
         """Whether there is one objective, and no constraint."""
         return not self.more and not self.constraints
 
-    def within(self, most: int) -> Trials:
+    def within(self, most: int) -> ObservedTrials:
         """Return at most that many trials: half of them the best that keep the constraints, the others the latest."""
         if len(self.gains) <= most:
             return self
@@ -115,7 +115,7 @@ class Trials:
         kept[np.flatnonzero(~kept)[-(most - np.count_nonzero(kept)) :]] = True
         return np.flatnonzero(kept)
 
-    def chosen(self, places: Ints) -> Trials:
+    def chosen(self, places: Ints) -> ObservedTrials:
         """Return the trials at those places."""
         return replace(
             self,
@@ -147,8 +147,8 @@ class Proposal:
 
 
 def propose(
-    encoding: Encoding,
-    trials: Trials,
+    encoding: SpaceEncoding,
+    trials: ObservedTrials,
     taken: Floats | None,
     generator: np.random.Generator,
     acquisition: str = MIXED,
@@ -178,9 +178,9 @@ def propose(
 
 
 def _sought(
-    encoding: Encoding,
-    trials: Trials,
-    decision: Decision,
+    encoding: SpaceEncoding,
+    trials: ObservedTrials,
+    decision: ProposalRule,
     centres: Floats,
     taken: Floats | None,
     generator: np.random.Generator,
@@ -203,7 +203,7 @@ def _sought(
 
 
 @dataclass(frozen=True, eq=False)
-class Decision:
+class ProposalRule:
     """What a decision maximises.
 
     origin       DRAW, IMPROVEMENT or MEAN
@@ -220,14 +220,14 @@ class Decision:
 
 
 def decide(
-    encoding: Encoding,
-    trials: Trials,
+    encoding: SpaceEncoding,
+    trials: ObservedTrials,
     generator: np.random.Generator,
     acquisition: str = MIXED,
     *,
     power: float = 0.0,
     thetas: Floats | None = None,
-) -> Decision:
+) -> ProposalRule:
     """Return what `propose` maximises; thetas: as in Decision, None samples them.
 
     With one objective and no constraints, that of "thompson" increases in objectives[0], the only sample path.
@@ -247,10 +247,10 @@ def decide(
     counts = power and origin != DRAW
     cost = LogCost.of(output.E, np.broadcast_to(trials.seconds, trials.gains.shape)) if counts else None
     function: Acquisition = improvement if cost is None else ImprovementPerCost(improvement, cost, power)
-    return Decision(origin, function, merits, posteriors, output.known)
+    return ProposalRule(origin, function, merits, posteriors, output.known)
 
 
-def posterior_means(encoding: Encoding, trials: Trials) -> Floats:
+def posterior_means(encoding: SpaceEncoding, trials: ObservedTrials) -> Floats:
     """Return the posterior mean of each trial's standardised gain, (n,), averaged over hyperparameters."""
     output = _Output.of(encoding, trials)
     posteriors = output.posteriors(HYPERPARAMETER_SAMPLES_OF_MEANS, np.random.default_rng(0))  # always the same
@@ -265,7 +265,7 @@ class _Output:
     The hyperparameters are thetas, where these are known, else fitted to whole, where there are more trials than these.
     """
 
-    encoding: Encoding
+    encoding: SpaceEncoding
     E: Floats
     gains: Floats
     noise: Floats
@@ -276,7 +276,7 @@ class _Output:
     whole: _Output | None = None
 
     @classmethod
-    def of(cls, encoding: Encoding, trials: Trials, pending: Floats | None = None) -> Self:
+    def of(cls, encoding: SpaceEncoding, trials: ObservedTrials, pending: Floats | None = None) -> Self:
         """Return the first objective of trials, with pending, (q, D)."""
         E, whole = encoding.embed(trials.rows), None if trials.whole is None else cls.of(encoding, trials.whole)
         pending = E[:0] if pending is None else pending
@@ -309,7 +309,7 @@ class _Output:
         if self.whole is not None:
             return self.whole.known
         columns = self.encoding.axis_of_column
-        observed = Observed(self.E, self.gains, self.noise, columns, self.scaled, self.extra)
+        observed = FittedTrials(self.E, self.gains, self.noise, columns, self.scaled, self.extra)
         return observed.samples() if len(self.y) <= MAX_SAMPLED_TRIALS else observed.fit()[None]
 
     def posteriors(self, count: int, generator: np.random.Generator) -> list[Posterior]:
@@ -320,17 +320,19 @@ class _Output:
         known = [Posterior.of(self.E, self.y, self.noise, each, columns, self.e) for each in drawn]
         return [posterior.with_fantasies(self.pending) for posterior in known]
 
-    def functions(self, draws: int, generator: np.random.Generator, averages: bool = False) -> tuple[Mixture, Floats]:
+    def functions(
+        self, draws: int, generator: np.random.Generator, averages: bool = False
+    ) -> tuple[PathMixture, Floats]:
         """Return paths of several posteriors, or the mean of those of one, and the mean y of each trial, (n,)."""
         posteriors = self.posteriors(1 if averages else min(HYPERPARAMETER_SAMPLES, draws), generator)
         shares = np.diff(np.linspace(0, draws, len(posteriors) + 1).astype(np.int64)).tolist()
         groups = [Paths.drawn(some, generator, share) for some, share in zip(posteriors, shares, strict=True)]
         groups = [group.averaged() for group in groups] if averages else groups
-        return Mixture(tuple(groups)), np.mean([some.means[: len(self.E)] for some in posteriors], axis=0)
+        return PathMixture(tuple(groups)), np.mean([some.means[: len(self.E)] for some in posteriors], axis=0)
 
 
 def _expected_improvement(
-    trials: Trials, output: _Output, generator: np.random.Generator
+    trials: ObservedTrials, output: _Output, generator: np.random.Generator
 ) -> tuple[ExpectedImprovement, Floats, list[Posterior]]:
     """Return the closed-form acquisition function, the mean gain of each trial, (n,), and the posteriors."""
     posteriors = output.posteriors(HYPERPARAMETER_SAMPLES, generator)
@@ -340,7 +342,7 @@ def _expected_improvement(
 
 
 def _pathwise_improvement(
-    trials: Trials, first: _Output, generator: np.random.Generator, draws: int, averages: bool = False
+    trials: ObservedTrials, first: _Output, generator: np.random.Generator, draws: int, averages: bool = False
 ) -> tuple[PathwiseImprovement, Floats, list[Posterior]]:
     """Return the Monte Carlo acquisition function, each trial's merit, (n,), and the first objective's posteriors."""
     whole = trials if trials.whole is None else trials.whole
@@ -363,7 +365,7 @@ def _pathwise_improvement(
     return acquisition_function, wins + 1e-3 * scores.mean(axis=1), posteriors
 
 
-def _centres(encoding: Encoding, trials: Trials, merits: Floats, generator: np.random.Generator) -> Floats:
+def _centres(encoding: SpaceEncoding, trials: ObservedTrials, merits: Floats, generator: np.random.Generator) -> Floats:
     """Return the trials of highest merit, overall and within each category that always decides, as full rows.
 
     Of trials with equal gains, as on a plateau around the best, only one is returned.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp.acquisition import Acquisition
-from ranktune.tuner.gp.encoding import Encoding, covered, keys
+from ranktune.tuner.gp.encoding import SpaceEncoding, covered, keys
 from ranktune.tuner.gp.trust_region import TrustRegion
 
 GLOBAL_CANDIDATES, LOCAL_CANDIDATES = 512, 40
@@ -50,7 +50,7 @@ def quasi_random(count: int, dimensions: int, generator: np.random.Generator, sk
 class _Evaluated:
     """The rows evaluated so far, and their values."""
 
-    encoding: Encoding
+    encoding: SpaceEncoding
     function: Acquisition
     region: TrustRegion | None = None
     rows: list[Floats] = field(default_factory=list)
@@ -79,7 +79,7 @@ class _Evaluated:
 
 def maximise(
     function: Acquisition,
-    encoding: Encoding,
+    encoding: SpaceEncoding,
     centres: Floats,
     taken: Floats | None,
     generator: np.random.Generator,
@@ -117,7 +117,7 @@ def maximise(
 
 
 def _candidates(
-    encoding: Encoding, centres: Floats, generator: np.random.Generator, region: TrustRegion | None
+    encoding: SpaceEncoding, centres: Floats, generator: np.random.Generator, region: TrustRegion | None
 ) -> Floats:
     """Return full rows around each centre and over the whole space, all moved into the region, if there is one."""
     share = (min(max(len(encoding.varying), LEAST), FEW) / FEW) ** 2
@@ -132,7 +132,7 @@ def _candidates(
     return np.concatenate([near, everywhere])
 
 
-def _perturbed(encoding: Encoding, rows: Floats, generator: np.random.Generator) -> Floats:
+def _perturbed(encoding: SpaceEncoding, rows: Floats, generator: np.random.Generator) -> Floats:
     """Return a mutation of each full row: about a third of its parameters change, at least one of them active."""
     width = 10.0 ** generator.uniform(-2.5, -0.5, size=(len(rows), 1))  # from fine to coarse steps
     numbers = rows + width * generator.standard_normal(rows.shape)
@@ -146,7 +146,7 @@ def _perturbed(encoding: Encoding, rows: Floats, generator: np.random.Generator)
     return encoding.snap(np.where(changes, np.where(category, fresh, numbers), rows))
 
 
-def _starts(encoding: Encoding, candidates: Floats, values: Floats) -> list[int]:
+def _starts(encoding: SpaceEncoding, candidates: Floats, values: Floats) -> list[int]:
     """Return start indices: the best of each of the best few combinations of categories, then the best overall."""
     order = np.argsort(-values, kind="stable")[:200]
     category = [j for j, axis in enumerate(encoding.axes) if axis.choices]
@@ -210,7 +210,7 @@ def _ascend_numbers(pool: _Evaluated, rows: Floats, tolerance: float) -> Floats:
     return encoding.snap(moved)
 
 
-def _neighbours(encoding: Encoding, row: Floats) -> Floats:
+def _neighbours(encoding: SpaceEncoding, row: Floats) -> Floats:
     """Return the full rows that differ from row in one active category or whole number, (number of changes, d)."""
     active = encoding.activity(row[None])[0]
     changed = []

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.encoding import Encoding
+from ranktune.tuner.gp.encoding import SpaceEncoding
 
 INITIAL_SIDE, MIN_SIDE = 0.8, 0.05
 """Initial side, as a share of a number's range, and the side below which the region restarts."""
@@ -36,7 +36,7 @@ MIN_SHARE, MAX_SHARE = 0.1, 0.9
 """Smallest and largest share of decisions restricted to the trust region."""
 
 
-def share_after(encoding: Encoding, rows: Floats, gains: Floats) -> float:
+def share_after(encoding: SpaceEncoding, rows: Floats, gains: Floats) -> float:
     """Return the share of decisions for the region after trials at rows, (n, d), in the order in which they were made.
 
     It is 0.5 until the trials give a rate.
@@ -103,7 +103,9 @@ class TrustRegion:
     changes: int
 
     @classmethod
-    def around(cls, encoding: Encoding, centre: Floats, side: float = np.inf, weights: Floats | float = 1.0) -> Self:
+    def around(
+        cls, encoding: SpaceEncoding, centre: Floats, side: float = np.inf, weights: Floats | float = 1.0
+    ) -> Self:
         """Return the region around a full row, given the inverse squared lengthscales of the varying axes.
 
         Parameters that are inactive in the centre are free, and its branch is fixed: it is all that an infinite side

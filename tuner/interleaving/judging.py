@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.clicks.reading.account import ReadingAccount
 from ranktune.solvers.core.arrays import Array, Floats, Json
 from ranktune.tuner.interleaving.lists import A, B
 from ranktune.tuner.interleaving.searches import Searches, read_searches
@@ -43,7 +43,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Judged:
+class TestOutcome:
     """What an interleaving test has found.
 
     Attributes
@@ -81,7 +81,7 @@ class Judged:
     unit: str
     units: int
     design_effect: float
-    account: Account
+    account: ReadingAccount
 
     @property
     def ties(self) -> float:
@@ -110,7 +110,7 @@ class Judged:
 
 def judge(
     *logs: str | Path, columns: Mapping[str, str] | None = None, method: str | None = None, random_state: int = 0
-) -> Judged:
+) -> TestOutcome:
     r"""Return what a log of interleaved lists says of the two rankings.
 
     Parameters
@@ -155,7 +155,7 @@ def judge(
     return judged(searches, np.random.default_rng(random_state))
 
 
-def judged(searches: Searches, generator: np.random.Generator, resamples: int = RESAMPLES) -> Judged:
+def judged(searches: Searches, generator: np.random.Generator, resamples: int = RESAMPLES) -> TestOutcome:
     """Return what searches say."""
     outcome = searches.outcome.astype(np.float64)
     sums, counts = _by_unit(outcome, searches.user if searches.has_users else searches.query)
@@ -163,7 +163,7 @@ def judged(searches: Searches, generator: np.random.Generator, resamples: int = 
     interval = _interval(sums, counts, generator, resamples) if units > 1 else None
     by_search = Tally.of(outcome)
     sure = interval is not None and units >= FEWEST and by_search.p <= 0.05 and not interval[0] <= 0.0 <= interval[1]
-    return Judged(
+    return TestOutcome(
         method=searches.method,
         verdict=(A if preference > 0 else B) if sure else NO_DIFFERENCE,
         preference=preference,

@@ -11,7 +11,7 @@ from scipy import stats
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.checks import check_finite
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.tuner.interleaving.judging import FEWEST, Judged
+from ranktune.tuner.interleaving.judging import FEWEST, TestOutcome
 
 ALPHA = 0.05
 """Level of the two-sided sign test, as that of a verdict."""
@@ -20,7 +20,7 @@ POWERS = (0.5, 0.8, 0.95)
 
 
 @dataclass(frozen=True)
-class Plan:
+class TestSize:
     """How large a test must be.
 
     Attributes
@@ -52,9 +52,9 @@ def plan(
     effect: float,
     *,
     ties: float | None = None,
-    seen: Judged | None = None,
+    seen: TestOutcome | None = None,
     power: float = 0.8,
-) -> Plan:
+) -> TestSize:
     """Return the searches that a test needs to find a preference, if there is one of this size.
 
     Parameters
@@ -106,10 +106,10 @@ def plan(
     enough = _enough(effect, tied, alike, power)
     if enough is None:
         raise ParameterError(f"an effect of {effect!r} needs more than {MOST_SEARCHES:,} searches. Give a larger one.")
-    return Plan(enough, _power(int(enough / alike), effect, tied), effect, tied, alike)
+    return TestSize(enough, _power(int(enough / alike), effect, tied), effect, tied, alike)
 
 
-def sizes(planned: Plan) -> list[tuple[float, list[int | None]]]:
+def sizes(planned: TestSize) -> list[tuple[float, list[int | None]]]:
     """Return half the effect of a plan, the effect and twice it, each with the searches for POWERS; None: too many."""
     effects = [share * planned.effect for share in (0.5, 1.0, 2.0) if share * planned.effect <= 1.0 - planned.ties]
     return [

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.clicks.reading.account import ReadingAccount
 from ranktune.solvers.clicks.reading.cells import TRUTH, hashed, is_null, lists_of, numbers_of, text_of
 from ranktune.solvers.clicks.reading.roles import check_roles, lacks
 from ranktune.solvers.clicks.reading.sources import batches
@@ -54,7 +54,7 @@ class Searches:
     user: Array
     clicked: Array
     has_users: bool
-    account: Account
+    account: ReadingAccount
 
 
 def read_searches(paths: Sequence[Path], columns: Mapping[str, str], method: str | None = None) -> Searches:
@@ -69,7 +69,7 @@ def read_searches(paths: Sequence[Path], columns: Mapping[str, str], method: str
     if not paths:
         raise ParameterError("no file is given. Give the files of a log: csv, Parquet or jsonl.")
     wanted = {plain(name) for names in (*ROLES.values(), columns.values()) for name in names}
-    account, parts, known = Account(), list[Array](), set[str]()
+    account, parts, known = ReadingAccount(), list[Array](), set[str]()
     for path in paths:
         for batch in batches(path, wanted, account):
             names = batch.schema.names
@@ -79,7 +79,7 @@ def read_searches(paths: Sequence[Path], columns: Mapping[str, str], method: str
             needed = [["team"], ["click"], *([] if is_list else [["position"], KEY])]
             lacking = next((group[0] for group in needed if not roles.keys() & set(group)), None)
             if lacking is not None:
-                every = next(batches(path, None, Account())).schema.names
+                every = next(batches(path, None, ReadingAccount())).schema.names
                 raise DataError(f"{path}: {lacks(lacking, ROLES[lacking], every)}")
             cells = {role: text_of(batch, roles.get(role, ())[:1]) for role in ROLES}
             parts.append(
@@ -121,7 +121,7 @@ _ROW = np.dtype(
 """A document of a list: 0 for no search, NaN for a fault; side is 1 for A, -1 for B and 0 for no team."""
 
 
-def _of_lists(batch: pa.RecordBatch, roles: Roles, cells: Cells, account: Account, number: int) -> Array:
+def _of_lists(batch: pa.RecordBatch, roles: Roles, cells: Cells, account: ReadingAccount, number: int) -> Array:
     """Return a row for each document of lists, whose clicks are the positions that were clicked, from 1."""
     lists = {name: lists_of(batch.column(roles[name][0])) for name in ("team", "click", *RANKS) if name in roles}
     length = {name: pc.list_value_length(each).fill_null(0).to_numpy() for name, each in lists.items()}
@@ -177,7 +177,7 @@ def _ranks(column: pa.StringArray) -> Floats:
     return np.where(np.abs(ranks) < UNRANKED, ranks, UNRANKED)
 
 
-def _checked(rows: Array, account: Account) -> Array:
+def _checked(rows: Array, account: ReadingAccount) -> Array:
     """Return the rows of whole searches: those with a fault are left out with all rows of their search."""
     kept = account.sift(
         [

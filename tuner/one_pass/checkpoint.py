@@ -22,7 +22,7 @@ SHARE_OF_WRITING = 0.05
 
 
 @dataclass
-class Checkpoint:
+class PassCheckpoint:
     """The file of a pass, if it has one, which is written now and then.
 
     declared  the declaration of the pass, JSON values by name: it continues only under the same declaration

@@ -11,7 +11,17 @@ import numpy as np
 from ranktune.solvers.base.passes import PassRanker
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import ParameterError, nearest
-from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value, When, defaults, is_active, with_defaults
+from ranktune.solvers.core.space import (
+    Choice,
+    Float,
+    Int,
+    Parameter,
+    Value,
+    When,
+    defaults,
+    is_active,
+    with_defaults,
+)
 from ranktune.solvers.linear.presets import ElasticRank
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.online.solar import SOLAR1
@@ -22,7 +32,7 @@ Z = 1.959964
 
 
 @dataclass
-class Entry:
+class PassEntry:
     """A configuration of a pass.
 
     Attributes
@@ -61,9 +71,9 @@ class Entry:
     earlier: int = 0
 
     @property
-    def configuration(self) -> Configuration:
+    def configuration(self) -> PassConfiguration:
         """The solver with its parameters."""
-        return Configuration(self.solver, self.parameters)
+        return PassConfiguration(self.solver, self.parameters)
 
     def carried_on(self) -> Self:
         """Return it as it begins in the next pass: its values are those of that pass alone."""
@@ -128,8 +138,8 @@ class OnePassResult:
     """
 
     best_model: LinearModel
-    best: Entry
-    entries: list[Entry]
+    best: PassEntry
+    entries: list[PassEntry]
     looks: list[Json]
     metric: str
     test: Json | None
@@ -157,7 +167,7 @@ class OnePassResult:
         }
 
 
-def _plain(entry: Entry) -> Json:
+def _plain(entry: PassEntry) -> Json:
     named = "number", "solver", "parameters", "joined", "queries", "earlier", "end"
     about = {name: getattr(entry, name) for name in named}
     numbers = {name: getattr(entry, name) for name in ("mean", "low", "high", "difference", "error")}
@@ -174,7 +184,7 @@ FIXED: Mapping[str, Mapping[str, Value]] = {
 
 
 @dataclass(frozen=True)
-class Configuration:
+class PassConfiguration:
     """A solver and its parameters, all of them that differ from the constructor's."""
 
     solver: str
@@ -233,7 +243,7 @@ class ConfigurationSpace:
         self._bounds = np.cumsum(shares / shares.sum())
         self._width = 1 + max(len(space) for space in self.spaces.values())
 
-    def first(self, count: int, generator: np.random.Generator) -> list[Configuration]:
+    def first(self, count: int, generator: np.random.Generator) -> list[PassConfiguration]:
         """Return the default of each solver, and others that cover the space evenly (a Latin hypercube)."""
         result = [self._filled(name, defaults(space)) for name, space in self.spaces.items()][:count]
         rest = count - len(result)
@@ -241,11 +251,11 @@ class ConfigurationSpace:
         points = (strata + generator.random(strata.shape)) / max(rest, 1)
         return result + [self._at(point) for point in points]
 
-    def drawn(self, generator: np.random.Generator) -> Configuration:
+    def drawn(self, generator: np.random.Generator) -> PassConfiguration:
         """Return a configuration drawn uniformly."""
         return self._at(generator.random(self._width))
 
-    def near(self, other: Configuration, generator: np.random.Generator) -> Configuration:
+    def near(self, other: PassConfiguration, generator: np.random.Generator) -> PassConfiguration:
         """Return a configuration of the same solver near another one."""
         values: dict[str, Value] = {}
         for parameter in self.spaces[other.solver]:
@@ -260,7 +270,7 @@ class ConfigurationSpace:
                 values[parameter.name] = _value(parameter, float(np.clip(place, 0.0, 1.0)))
         return self._filled(other.solver, values)
 
-    def _at(self, point: Floats) -> Configuration:
+    def _at(self, point: Floats) -> PassConfiguration:
         """Return the configuration at a point of the unit cube."""
         name = list(self.spaces)[min(int(np.searchsorted(self._bounds, point[0])), len(self.spaces) - 1)]
         values: dict[str, Value] = {}
@@ -269,8 +279,8 @@ class ConfigurationSpace:
                 values[parameter.name] = _value(parameter, float(place))
         return self._filled(name, values)
 
-    def _filled(self, solver: str, values: Mapping[str, Value]) -> Configuration:
-        return Configuration(solver, {**values, **FIXED[solver]})
+    def _filled(self, solver: str, values: Mapping[str, Value]) -> PassConfiguration:
+        return PassConfiguration(solver, {**values, **FIXED[solver]})
 
 
 def _value(parameter: Parameter, place: float) -> Value:

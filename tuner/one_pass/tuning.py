@@ -22,8 +22,8 @@ from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.plans import Final
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.one_pass import race
-from ranktune.tuner.one_pass.checkpoint import Checkpoint
-from ranktune.tuner.one_pass.result import Configuration, ConfigurationSpace, Entry, OnePassResult
+from ranktune.tuner.one_pass.checkpoint import PassCheckpoint
+from ranktune.tuner.one_pass.result import ConfigurationSpace, OnePassResult, PassConfiguration, PassEntry
 from ranktune.tuner.splits.seals import file_digest
 from ranktune.tuner.statistics.intervals import bootstrap_interval
 
@@ -63,10 +63,10 @@ class OnePassTuning:
         declared: Json = {"metric": str(metric), "solvers": list(solvers), "configurations": configurations}
         declared |= {"survivors": survivors, "seed": seed, "data": queries.fingerprint}
         declared |= {"after": None if after is None else file_digest(after)}
-        self._checkpoint = Checkpoint(path, declared)
+        self._checkpoint = PassCheckpoint(path, declared)
         self._looks = looks or race.looks(queries.n_queries, configurations, survivors)
         self._generator = np.random.default_rng(seed)
-        self._entries: dict[int, Entry] = {}
+        self._entries: dict[int, PassEntry] = {}
         self._numbered = 0
         self._log: list[Json] = []
         self._window: list[Floats] = []
@@ -157,7 +157,7 @@ class OnePassTuning:
             f"{len(joined)} join"
         )
 
-    def _fresh(self, kept: list[int], count: int) -> list[Configuration]:
+    def _fresh(self, kept: list[int], count: int) -> list[PassConfiguration]:
         """Return new configurations: every second is near a configuration that remains, the others are drawn."""
         result = []
         for index in range(count):
@@ -168,11 +168,11 @@ class OnePassTuning:
                 result.append(self._space.drawn(self._generator))
         return result
 
-    def _join(self, configurations: list[Configuration]) -> list[int]:
+    def _join(self, configurations: list[PassConfiguration]) -> list[int]:
         """Let configurations learn from the next block on, and return their numbers."""
         rankers = dict(enumerate((each.ranker() for each in configurations), start=self._numbered))
         for number, each in zip(rankers, configurations, strict=True):
-            self._entries[number] = Entry(number, each.solver, each.parameters, self._done)
+            self._entries[number] = PassEntry(number, each.solver, each.parameters, self._done)
         self._numbered += len(rankers)
         self.learners.join(rankers)
         return list(rankers)
@@ -191,7 +191,7 @@ class OnePassTuning:
             encoding=self._queries.encoding,
         )
 
-        def place(entry: Entry) -> tuple[object, ...]:
+        def place(entry: PassEntry) -> tuple[object, ...]:
             last = entry.joined + entry.queries
             return entry is not best, -last, -entry.difference if np.isfinite(entry.difference) else np.inf
 
@@ -217,7 +217,7 @@ class OnePassTuning:
     def _restore(self, sample: Queries, about: JsonView, arrays: Mapping[str, Array]) -> None:
         self._done, self._look, self._log = about["done"], about["look"], about["log"]
         self._generator.bit_generator.state = about["generator"]
-        self._entries = {entry["number"]: Entry(**entry) for entry in about["entries"]}
+        self._entries = {entry["number"]: PassEntry(**entry) for entry in about["entries"]}
         self._numbered = about.get("numbered", len(self._entries))  # releases up to 0.2.1 always began with 0
         rankers = {number: entry.configuration.ranker() for number, entry in self._entries.items() if not entry.end}
         self.learners = JointLearners.restored(sample, rankers, arrays)
@@ -225,7 +225,7 @@ class OnePassTuning:
 
     def _carry_on(self, sample: Queries, after: Path, configurations: int) -> None:
         """Take up the configurations that remained at the end of an earlier pass; new ones get the other places."""
-        saved = Checkpoint(after, {"solvers": self._checkpoint.declared["solvers"]}).load()
+        saved = PassCheckpoint(after, {"solvers": self._checkpoint.declared["solvers"]}).load()
         assert saved is not None, "its digest is known"
         if saved[0]["declared"]["data"] == self._checkpoint.declared["data"]:
             raise StudyError(f"{after} has learned from these data already. Give those of the next day.")

@@ -17,7 +17,17 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.metrics.means import mean_or_zero
-from ranktune.tuner.policy.actions import Account, Finish, Fit, Grow, Growing, Known, Next, Suggest, Untried
+from ranktune.tuner.policy.actions import (
+    Finish,
+    FitTrial,
+    Grow,
+    Growing,
+    Next,
+    SearchAccount,
+    SearchState,
+    Suggest,
+    Untried,
+)
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.racing import can_be_cut
 from ranktune.tuner.policy.reserve import Took
@@ -31,23 +41,23 @@ IN_VAIN = "The search ended because its last trials were no better than those be
 GIVEN_UP = "a trial did not end within its time"
 
 
-def next_action(known: Known, left: float, policy: Policy = POLICY) -> Next:
+def next_action(known: SearchState, left: float, policy: Policy = POLICY) -> Next:
     """Return what a search does next, with so many seconds left for trials."""
     if left <= 0.0:
         return Finish(NO_TIME)
     new = [one for one in known.first if one.solver not in known.begun]
     if first := _fitting(known, _in_order(known, new, left, policy), left, policy):
-        return Fit(first.params)
+        return FitTrial(first.params)
     if growing := _continued(known):
         return Grow(growing.params)
     if known.in_vain >= known.most_in_vain:
         return Finish(IN_VAIN)
     if first := _fitting(known, [one for one in known.first if one.solver not in known.worse], left, policy):
-        return Fit(first.params)
+        return FitTrial(first.params)
     return _next_search(known, left, policy)
 
 
-def _in_order(known: Known, new: Sequence[Untried], left: float, policy: Policy) -> list[Untried]:
+def _in_order(known: SearchState, new: Sequence[Untried], left: float, policy: Policy) -> list[Untried]:
     """Return first configurations in their order: boosting after few others where the time has room for few fits."""
     if not known.is_cut or known.fit_seconds * policy.search.few_fits <= left:
         return list(new)
@@ -56,7 +66,7 @@ def _in_order(known: Known, new: Sequence[Untried], left: float, policy: Policy)
     return [*others[:before], *(one for one in new if one.solver in known.boosting), *others[before:]]
 
 
-def _continued(known: Known) -> Growing | None:
+def _continued(known: SearchState) -> Growing | None:
     """Return the model that continues, None if there is none.
 
     Models of first configurations continue in any case, since another kind of trees helps in a blend; others only where
@@ -68,7 +78,7 @@ def _continued(known: Known) -> Growing | None:
     return max(eligible, key=lambda growing: growing.value, default=None)
 
 
-def _next_search(known: Known, left: float, policy: Policy) -> Suggest | Finish:
+def _next_search(known: SearchState, left: float, policy: Policy) -> Suggest | Finish:
     """Return the search that has used the least time of those that are open and fit into the seconds left."""
     every, behind = known.accounts.values(), known.behind
     are_open = {name: account for name, account in known.accounts.items() if is_open(account, known.share, policy)}
@@ -80,19 +90,19 @@ def _next_search(known: Known, left: float, policy: Policy) -> Suggest | Finish:
     return Finish(LITTLE_GAIN if any(account.poor >= policy.search.poor for account in every) else NOTHING_LEFT)
 
 
-def _fits(known: Known, account: Account, left: float, policy: Policy) -> bool:
+def _fits(known: SearchState, account: SearchAccount, left: float, policy: Policy) -> bool:
     """Return whether a trial of some promising solver fits into the seconds left, by what its trials took."""
     promising = {solver: seconds for solver, seconds in account.usual.items() if solver not in known.worse}
     least = (_least(known, solver, seconds, policy) for solver, seconds in (promising or account.usual).items())
     return min(least, default=0.0) <= left
 
 
-def _fitting(known: Known, untried: Iterable[Untried], left: float, policy: Policy) -> Untried | None:
+def _fitting(known: SearchState, untried: Iterable[Untried], left: float, policy: Policy) -> Untried | None:
     """Return the first configuration that fits into the seconds left."""
     return next((one for one in untried if _least(known, one.solver, _expected(known, one), policy) <= left), None)
 
 
-def _expected(known: Known, untried: Untried) -> float:
+def _expected(known: SearchState, untried: Untried) -> float:
     """Return the expected seconds of a trial, 0 where it is begun in any case: as the first one of its solver.
 
     Once a model has grown, another begins only where a good part of its fit has room.
@@ -102,12 +112,12 @@ def _expected(known: Known, untried: Untried) -> float:
     return known.fit_seconds if has_grown else took
 
 
-def _least(known: Known, solver: str, seconds: float, policy: Policy) -> float:
+def _least(known: SearchState, solver: str, seconds: float, policy: Policy) -> float:
     """Return the seconds that a trial needs to begin: boosting counts where it is cut."""
     return policy.search.cut * seconds if can_be_cut(known, solver) else seconds
 
 
-def with_reserve(known: Known, took: Mapping[str, Took]) -> dict[str, Took]:
+def with_reserve(known: SearchState, took: Mapping[str, Took]) -> dict[str, Took]:
     """Return what took the solvers for whose end time is reserved, of what each solver's best trial took.
 
     Those of solvers that are significantly worse are only reported: they are rescored and refitted if there is time.
@@ -115,7 +125,7 @@ def with_reserve(known: Known, took: Mapping[str, Took]) -> dict[str, Took]:
     return {solver: Took(0.0, 0.0) if solver in known.worse else each for solver, each in took.items()}
 
 
-def is_open(account: Account, share: float, policy: Policy = POLICY) -> bool:
+def is_open(account: SearchAccount, share: float, policy: Policy = POLICY) -> bool:
     """Return whether a search has configurations left, promises a gain, and has not had its share of the trials."""
     return account.poor < policy.search.poor and account.tried < min(account.size, share)
 
@@ -132,7 +142,7 @@ def behind_best(bests: Mapping[str, Floats], weights: Floats | None = None) -> d
     return {name: z_score(best, own, weights) for name, own in bests.items()}
 
 
-def time_used(account: Account, behind: float, policy: Policy = POLICY) -> float:
+def time_used(account: SearchAccount, behind: float, policy: Policy = POLICY) -> float:
     """Return the seconds by which searches take turns, of a solver so many standard errors behind the best."""
     odds = math.erfc(behind / math.sqrt(2.0)) / math.erfc(-behind / math.sqrt(2.0))
     return account.used / max(odds, policy.search.least_share)

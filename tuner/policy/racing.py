@@ -26,7 +26,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.metrics.means import effective_count, linearised
-from ranktune.tuner.policy.actions import Known
+from ranktune.tuner.policy.actions import SearchState
 from ranktune.tuner.policy.policy import POLICY, Race
 
 
@@ -107,14 +107,14 @@ def partial_error(difference: Floats, whole: int) -> float:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class FullValueEstimate:
     """What a stopped trial would have scored in full, and the variance of this estimate."""
 
     value: float
     variance: float
 
 
-def estimate_in_full(values: Floats, incumbent: Floats, weights: Floats | None = None) -> Estimate:
+def estimate_in_full(values: Floats, incumbent: Floats, weights: Floats | None = None) -> FullValueEstimate:
     """Return what a stopped trial would have scored in full.
 
     The incumbent's scores show how hard the known units are; the plain mean over few units is mostly that.
@@ -123,7 +123,7 @@ def estimate_in_full(values: Floats, incumbent: Floats, weights: Floats | None =
     difference = linearised(values[known] - incumbent[known], None if weights is None else weights[known])
     whole = int(np.count_nonzero(~np.isnan(incumbent)))
     error = partial_error(difference, whole) if len(difference) > 1 else float("nan")
-    return Estimate(float(np.nanmean(linearised(incumbent, weights)) + difference.mean()), error**2)
+    return FullValueEstimate(float(np.nanmean(linearised(incumbent, weights)) + difference.mean()), error**2)
 
 
 def still_racing(
@@ -157,12 +157,12 @@ def t_quantile(level: float, degrees: float) -> float:
     return float(-stdtrit(degrees, level))
 
 
-def can_be_cut(known: Known, solver: str) -> bool:
+def can_be_cut(known: SearchState, solver: str) -> bool:
     """Return whether a trial of a solver counts with the rounds that it has where its limit ends it."""
     return known.is_cut and solver in known.boosting
 
 
-def time_limit(known: Known, solver: str, left: float, jobs: int) -> float:
+def time_limit(known: SearchState, solver: str, left: float, jobs: int) -> float:
     """Return the seconds that a trial may take of those left for trials.
 
     The first configurations of boosting that have not finished get their shares, as far as there is time for a whole

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktune.tuner.policy.actions import Bag, Blend, Rescore
+from ranktune.tuner.policy.actions import Bag, BlendTrials, Rescore
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.trials import Tried, finalists, is_behind
 
@@ -138,7 +138,7 @@ class Durations:
         scarce = self.refit_ratio * total > max(free, 0.0)
         return [free * min(each.fit_seconds / total if scarce else 1.0, 1.0 / jobs) for each in plain]
 
-    def after_search(self, candidates: Sequence[Tried], seed: int, jobs: int, left: float) -> Rescore | Blend:
+    def after_search(self, candidates: Sequence[Tried], seed: int, jobs: int, left: float) -> Rescore | BlendTrials:
         """Return which candidates are rescored; without a deadline or time for two, those blended by their trials.
 
         Those of trials cost nothing more, so that significantly worse ones are among them.
@@ -148,7 +148,7 @@ class Durations:
             places = self.fit_in_time(places, candidates, jobs, left)
             if len(places) > 1:
                 return Rescore(places)
-        return Blend(finalists(candidates, np.random.default_rng([seed, 4]), worse=True, policy=self.policy))
+        return BlendTrials(finalists(candidates, np.random.default_rng([seed, 4]), worse=True, policy=self.policy))
 
     def fit_in_time(self, places: list[int], candidates: Sequence[Tried], jobs: int, left: float) -> list[int]:
         """Return those of places that can be rescored and refitted in the seconds left, in their order.

@@ -12,7 +12,7 @@ from typing import Unpack
 
 import numpy as np
 
-from ranktune.solvers.clicks.counterfactual import Estimate
+from ranktune.solvers.clicks.counterfactual import ClickEstimate
 from ranktune.solvers.clicks.judging.opening import open_gains
 from ranktune.solvers.clicks.judging.values import values_of
 from ranktune.solvers.clicks.reading.roles import named_columns
@@ -21,13 +21,13 @@ from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.metrics.metrics import chosen_metric, metric_for
 from ranktune.solvers.metrics.presets import KNOWN
 from ranktune.solvers.models.columns import TEXT_RULES
 from ranktune.solvers.rankings.base import FeatureRanking, Ranking
 from ranktune.solvers.rankings.opening import COLUMN, open_ranking
-from ranktune.solvers.rankings.parts import Part, read_for, scores_of_parts, scores_on
+from ranktune.solvers.rankings.parts import QuerySource, read_for, scores_of_parts, scores_on
 from ranktune.solvers.rankings.pools import Side, measured
 from ranktune.solvers.rankings.scores import RowScores
 from ranktune.tuner.statistics import comparisons
@@ -92,7 +92,7 @@ def compare(
     first, read = ranked(scores_a, queries, options)
     second = open_ranking(scores_b, queries, "scores_b", options.get("position"))
     chosen = metric_for(read, metric, *map(tuned_for, (first, second)))
-    sides = [side_of(first, Part(read)), side_of(second, Part(read, queries, options))]
+    sides = [side_of(first, QuerySource(read)), side_of(second, QuerySource(read, queries, options))]
     (ours, theirs), weights, judged = measured(sides, read, [chosen], options)
     if not judged:
         warn_if_worse(sides, read, str(chosen))
@@ -177,10 +177,10 @@ def evaluate(
         opened = open_gains(logs, named_columns(click_columns), propensities)
         opened[1].check(opened[1].about([queries]), queries, listed(logs))
         queries = opened[1].on(queries)
-    sides = [side_of(ranking, Part(queries))]
+    sides = [side_of(ranking, QuerySource(queries))]
     if against is not None:
         other = open_ranking(against, data, "the scores of against", options.get("position"))
-        sides.append(side_of(other, Part(queries, data, options)))
+        sides.append(side_of(other, QuerySource(queries, data, options)))
     first = metric_for(queries, metric, *(tuned_for(side) for side, _ in sides))
     more = (metric_for(queries, name) for name in ([also] if isinstance(also, str) else also))
     metrics = list(dict.fromkeys([first, *more]))
@@ -201,7 +201,7 @@ def evaluate(
     return evaluation
 
 
-def side_of(ranking: Ranking, part: Part) -> Side:
+def side_of(ranking: Ranking, part: QuerySource) -> Side:
     """Return a ranking and what computes its scores on a part, once."""
     return ranking, cache(partial(scores_on, ranking, part))
 
@@ -251,7 +251,7 @@ def _paired(
     return replace(comparisons.compare(ours[name], theirs[name], generator, level=level, weights=weights), metric=name)
 
 
-def _intervals(estimates: Mapping[str, Estimate]) -> Json:
+def _intervals(estimates: Mapping[str, ClickEstimate]) -> Json:
     """Return estimates as plain values, without an interval where there is one session only."""
     return {
         name: {"value": each.value, "interval": [each.low, each.high] if np.isfinite(each.low) else None}
@@ -290,7 +290,7 @@ def baseline_text(given: object, data: object) -> str | None:
 
 
 def baseline_of(
-    study: Study, splits: Sequence[Split], sources: tuple[object, ...], options: ReadOptions, home: Path
+    study: Study, splits: Sequence[QuerySplit], sources: tuple[object, ...], options: ReadOptions, home: Path
 ) -> Baseline | None:
     """Return the baseline of a study on splits as they were read from sources: data, vali, test and the baseline.
 
@@ -328,7 +328,7 @@ def baseline_of(
     for split in splits:
         known = read if len(splits) == 1 and not whole else [None] * len(PARTS)
         parts = [
-            None if queries is None else Part(queries, source, options)
+            None if queries is None else QuerySource(queries, source, options)
             for queries, source in zip((split.train, split.vali, split.test), known, strict=True)
         ]
         if is_model and split.test is not None and not study.after:

@@ -17,7 +17,7 @@ from ranktune.solvers.core.arrays import Floats, JsonView
 from ranktune.solvers.core.errors import Damaged, StudyError
 from ranktune.solvers.core.files.archives import write_archive
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.retuning.portfolio import Configuration, Fitted
+from ranktune.tuner.retuning.portfolio import DeliveredConfiguration, FittedQueryIds
 from ranktune.tuner.retuning.versions import Delivery
 from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.samplers.history import EARLIER, PARTIAL, SECONDS, VARIANCE
@@ -31,7 +31,7 @@ MOST = 100
 
 
 @dataclass(frozen=True)
-class Observed:
+class EarlierTrial:
     """A trial on earlier data.
 
     Attributes
@@ -91,10 +91,10 @@ class Earlier:
 
     incumbent: Delivery
     after: str
-    delivered: Configuration
-    observed: Sequence[Observed]
+    delivered: DeliveredConfiguration
+    observed: Sequence[EarlierTrial]
     per_query: Mapping[int, Floats] = field(default_factory=dict)
-    fitted: Fitted = field(default_factory=Fitted)
+    fitted: FittedQueryIds = field(default_factory=FittedQueryIds)
 
     def place(self, params: Mapping[str, Value]) -> int | None:
         """Return the place of the measured trial of this configuration, None if it is none of them."""
@@ -139,10 +139,10 @@ def load_earlier(folder: Path) -> Earlier | None:
         return None
     try:
         header, arrays = read_sealed_arrays(path)
-        fitted = Fitted.taken(arrays)
+        fitted = FittedQueryIds.taken(arrays)
         values = {int(name.removeprefix("values")): np.asarray(kept, np.float64) for name, kept in arrays.items()}
-        observed = [typed(Observed, one) for one in header["observed"]]
-        delivered = typed(Configuration, header["delivered"])
+        observed = [typed(EarlierTrial, one) for one in header["observed"]]
+        delivered = typed(DeliveredConfiguration, header["delivered"])
         known = header.get("incumbent") or {"version": "", "study": header["study"], "model": header["model"]}
         return Earlier(Delivery(**known), header["after"], delivered, observed, values, fitted)
     except (Damaged, ValueError, KeyError, TypeError) as error:
@@ -165,7 +165,7 @@ class Awaited:
         done = len(self._finished) == len(self._earlier.per_query)
         return self.given() if done else []
 
-    def measured(self, params: Mapping[str, Value]) -> Observed | None:
+    def measured(self, params: Mapping[str, Value]) -> EarlierTrial | None:
         """Return the measured trial of a configuration, None if it is none of them."""
         place = self._earlier.place(params)
         return None if place is None else self._earlier.observed[place]

@@ -12,11 +12,11 @@ from ranktune.solvers.core.errors import LeftOut, RankTuneError, StudyError, or_
 from ranktune.solvers.models.blend import needs_of
 from ranktune.tuner.evaluation.evaluate import LimitReached, evaluate
 from ranktune.tuner.evaluation.models import has_model
-from ranktune.tuner.evaluation.plans import Delivered, Final
+from ranktune.tuner.evaluation.plans import Final, FinalOutcome
 from ranktune.tuner.selection.finals import (
     Candidate,
-    Choice,
-    Entry,
+    FinalChoice,
+    Finalist,
     build_model,
     entry_of,
     is_within,
@@ -28,7 +28,7 @@ from ranktune.tuner.selection.rows import Failure
 from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.problem import SplitProblem
 
 if TYPE_CHECKING:
     from ranktune.tuner.workers.executor import Executor
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class Refitted:
     """Candidates with their final models, those whose fit failed, what else failed, and what fits others."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[Finalist] = field(default_factory=list)
     unfit: list[Failure] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     refits: Refits | None = None
@@ -57,7 +57,9 @@ class Refits:
         Those of which the choice was made.
     """
 
-    def __init__(self, study: Study, problem: Problem, choice: Choice, executor: Executor, deadline: Deadline) -> None:
+    def __init__(
+        self, study: Study, problem: SplitProblem, choice: FinalChoice, executor: Executor, deadline: Deadline
+    ) -> None:
         self._study, self._problem, self._choice, self._executor = study, problem, choice, executor
         self._deadline, self._failed, self.tried = deadline, set[Candidate](), list[Candidate]()
         plain, first = parts_of(choice.ordered), choice.ordered[0]
@@ -71,7 +73,7 @@ class Refits:
             if "seeds" not in part.params:  # unless its seeds were tuned
                 self._used[part] = replace(part, params={**part.params, "seeds": seeds})
         self._until = deadline.before(problem.durations.reporting(len(plain)))
-        self._jobs: dict[Candidate, Future[Delivered]] = {}
+        self._jobs: dict[Candidate, Future[FinalOutcome]] = {}
 
     def choose(self) -> Refitted:
         """Fit candidates in their order until one has a model that keeps the limits and that the systems can load.
@@ -134,7 +136,7 @@ class Refits:
         entries, left_out = self._executor.call(_entries, *given)
         return Refitted(entries, unfit, left_out)
 
-    def models(self, parts: Sequence[Candidate] | None = None) -> dict[Candidate, Delivered]:
+    def models(self, parts: Sequence[Candidate] | None = None) -> dict[Candidate, FinalOutcome]:
         """Return the models of parts, by default of those of the choice, once their fits have ended.
 
         That of a model that a trial left took as long as its trial.
@@ -165,7 +167,7 @@ class Refits:
         return any(all(map(self._is_done, parts_of([each]))) for each in self._choice.ordered)
 
 
-def refit_one(study: Study, problem: Problem, candidates: Sequence[Candidate], executor: Executor) -> Refitted:
+def refit_one(study: Study, problem: SplitProblem, candidates: Sequence[Candidate], executor: Executor) -> Refitted:
     """Return the first candidate that can be fitted as its trial was, on the queries of its first fold, and failures.
 
     Raises StudyError if none can.
@@ -179,26 +181,26 @@ def refit_one(study: Study, problem: Problem, candidates: Sequence[Candidate], e
     raise StudyError(f"no candidate could be refitted: {'; '.join(failure.error for failure in unfit)}")
 
 
-def _entry_as_tried(study: Study, problem: Problem, candidate: Candidate) -> Entry:
+def _entry_as_tried(study: Study, problem: SplitProblem, candidate: Candidate) -> Finalist:
     plan = Final(on_everything=not isinstance(problem.plan, tuple))
     return entry_of(study, problem, candidate, evaluate(plan, task_of(study, problem, candidate)))
 
 
-def _failure(problem: Problem, candidate: Candidate, error: BaseException) -> Failure:
+def _failure(problem: SplitProblem, candidate: Candidate, error: BaseException) -> Failure:
     return Failure(problem.name, None, candidate.solver, f"{type(error).__name__}: {error}")
 
 
 def _entries(
     study: Study,
-    problem: Problem,
+    problem: SplitProblem,
     chosen: Sequence[Candidate],
     used: Mapping[Candidate, Candidate],
-    models: Mapping[Candidate, Delivered],
-) -> tuple[list[Entry], list[LeftOut]]:
+    models: Mapping[Candidate, FinalOutcome],
+) -> tuple[list[Finalist], list[LeftOut]]:
     """Return the entries of the candidates whose refit succeeded, with test scores, and what failed."""
     left_out: list[LeftOut] = []
 
-    def made(candidate: Candidate) -> Entry | None:
+    def made(candidate: Candidate) -> Finalist | None:
         refitted = build_model(candidate, models, problem)
         return None if refitted is None else entry_of(study, problem, used.get(candidate, candidate), refitted)
 

@@ -33,9 +33,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.space import When
-from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules
+from ranktune.tuner.gp.encoding import Axis, AxisRule, AxisRules, SpaceEncoding
 from ranktune.tuner.gp.hyperparameters import relative_variance
-from ranktune.tuner.gp.proposal import Trials
+from ranktune.tuner.gp.proposal import ObservedTrials
 from ranktune.tuner.samplers.activity import learn_activity
 
 VARIANCE, PARTIAL, SECONDS = "variance", "partial_variance", "seconds"
@@ -44,7 +44,7 @@ UNKNOWN_NOISE = 4.0
 """Relative noise variance of a failed trial, and of a pruned one without a variance."""
 
 
-class Declared(Protocol):
+class DeclaredSpace(Protocol):
     """A search space with declared parameters and conditions, such as a UnionSpace."""
 
     distributions: dict[str, BaseDistribution]
@@ -56,7 +56,7 @@ ParamValue: TypeAlias = CategoricalChoiceType
 
 
 @dataclass(frozen=True, eq=False)
-class History:
+class TrialHistory:
     """The trials of a study, encoded.
 
     taken     (t, d) what the trials asked for, NaN elsewhere (ranktune.tuner.gp.encoding.covered)
@@ -64,9 +64,9 @@ class History:
     running   numbers of the other running trials, whether or not their configuration is known yet
     """
 
-    encoding: Encoding
+    encoding: SpaceEncoding
     distributions: Mapping[str, BaseDistribution]
-    trials: Trials
+    trials: ObservedTrials
     taken: Floats
     numbers: Ints
     complete: NDArray[np.bool_]
@@ -108,9 +108,9 @@ def read(
     study: Study,
     current: FrozenTrial | None,
     distributions: Mapping[str, BaseDistribution],
-    conditions: Declared | None = None,
+    conditions: DeclaredSpace | None = None,
     suggested: Mapping[int, Mapping[str, ParamValue]] | None = None,
-) -> History:
+) -> TrialHistory:
     """Return the trials before current over the parameters of distributions.
 
     suggested: by trial number, values already suggested to running trials.
@@ -135,16 +135,16 @@ def read(
     foreign = seen.has(TrialState.PRUNED) & (seen.noted[:, 3] > 0.0)
     taken = np.vstack([rows[asked.any(axis=1) & ~amid & ~lost & ~foreign], coming[pending & known.any(axis=1)]])
     kept = np.flatnonzero(evaluated.kept).tolist()
-    observed = Trials(
+    observed = ObservedTrials(
         rows[evaluated.kept], evaluated.gains[0], evaluated.noise,
         np.where(asked, rows, coming)[pending], tuple(evaluated.gains[1:]),
         _constraints([seen.constraints[k] for k in kept]), evaluated.extra, seen.noted[kept, 2],
     )  # fmt: skip
     running = frozenset(seen.numbers[is_running].tolist())
-    return History(encoding, distributions, observed, taken, seen.numbers[kept], evaluated.complete, running)
+    return TrialHistory(encoding, distributions, observed, taken, seen.numbers[kept], evaluated.complete, running)
 
 
-def arranged(space: Declared, configurations: Sequence[Mapping[str, object]]) -> tuple[Encoding, Floats]:
+def arranged(space: DeclaredSpace, configurations: Sequence[Mapping[str, object]]) -> tuple[SpaceEncoding, Floats]:
     """Return the encoding of a declared space, and configurations (by flat name) as masked rows, (n, d)."""
     distributions = space.distributions
     axes = tuple(_axis(name, distribution) for name, distribution in distributions.items())
@@ -333,17 +333,17 @@ def _encoding(
     distributions: Mapping[str, BaseDistribution],
     rows: Floats,
     asked: NDArray[np.bool_],
-    conditions: Declared | None,
-) -> Encoding:
+    conditions: DeclaredSpace | None,
+) -> SpaceEncoding:
     """Return the encoding with activity as declared, or as learnt from trials' rows."""
     if conditions is None:
-        return Encoding(axes, learn_activity(axes, rows, asked))
-    return Encoding(axes, Rules(_declared_rules(axes, distributions, conditions)))
+        return SpaceEncoding(axes, learn_activity(axes, rows, asked))
+    return SpaceEncoding(axes, AxisRules(_declared_rules(axes, distributions, conditions)))
 
 
 def _declared_rules(
-    axes: Sequence[Axis], distributions: Mapping[str, BaseDistribution], declared: Declared
-) -> tuple[Rule, ...]:
+    axes: Sequence[Axis], distributions: Mapping[str, BaseDistribution], declared: DeclaredSpace
+) -> tuple[AxisRule, ...]:
     place = {name: j for j, name in enumerate(distributions)}
     rules = []
     for name, conditions in declared.conditions.items():
@@ -352,5 +352,5 @@ def _declared_rules(
                 parent = place[when.name]
                 inside = [v for v in when.values if not np.isnan(_internal(distributions[when.name], v))]
                 numbers = np.array([_internal(distributions[when.name], v) for v in inside], dtype=np.float64)
-                rules.append(Rule(place[name], parent, tuple(axes[parent].encode(numbers).tolist())))
+                rules.append(AxisRule(place[name], parent, tuple(axes[parent].encode(numbers).tolist())))
     return tuple(rules)

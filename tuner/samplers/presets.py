@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ranktune.solvers.core.table import Table
+from ranktune.solvers.core.table import NamedTable
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def _in_words(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {text}" for name, text in texts.items())
 
 
-PRESETS: Table[Preset] = Table(
+PRESETS: NamedTable[Preset] = NamedTable(
     "preset",
     {
         "elasticrank": Preset(

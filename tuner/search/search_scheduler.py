@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, Trial, create_trial
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import mean_or_zero
-from ranktune.tuner.policy.actions import Fit, Grow, Known, Suggest
+from ranktune.tuner.policy.actions import FitTrial, Grow, SearchState, Suggest
 from ranktune.tuner.policy.next_trial import behind_best
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.samplers.registry import make_sampler
@@ -44,7 +44,7 @@ from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.settings import MIXED
 
 if TYPE_CHECKING:
-    from ranktune.tuner.retuning.earlier import Observed
+    from ranktune.tuner.retuning.earlier import EarlierTrial
 
 RANDOM = "random"
 """The sampler that does not use earlier trials."""
@@ -125,11 +125,11 @@ class SearchScheduler:
         return self._ask(number, search, RandomSampler(seed=0), self._clock(), params)  # all parameters are given
 
     @property
-    def known(self) -> Known:
+    def known(self) -> SearchState:
         """What is known, of which the policy decides what is next."""
         return self._first.known
 
-    def begin(self, number: int, action: Fit | Grow | Suggest) -> dict[str, Value]:
+    def begin(self, number: int, action: FitTrial | Grow | Suggest) -> dict[str, Value]:
         """Begin trial `number`, and return its parameters."""
         begun, given = self._clock(), None if isinstance(action, Suggest) else action.params
         if self._awaited is not None and given is None:
@@ -150,7 +150,7 @@ class SearchScheduler:
             search.suggested(getattr(sampler, "expected_gain", None), self._study.until, self._policy)
         return params
 
-    def _origin(self, action: Fit | Grow | Suggest, sampler: BaseSampler) -> dict[str, object]:
+    def _origin(self, action: FitTrial | Grow | Suggest, sampler: BaseSampler) -> dict[str, object]:
         match action:
             case Suggest():
                 return getattr(sampler, "origin", {ORIGIN: self._study.sampler})
@@ -192,7 +192,7 @@ class SearchScheduler:
             self._first.known = replace(self._first.known, behind=behind, worse=worse)
         self._first.finish(trial, seconds, in_vain if counts else None)
 
-    def measured(self, params: Mapping[str, Value]) -> Observed | None:
+    def measured(self, params: Mapping[str, Value]) -> EarlierTrial | None:
         """Return the earlier trial that is repeated to learn how far the data have moved, None of others."""
         return None if self._awaited is None else self._awaited.measured(params)
 

@@ -14,7 +14,7 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.policy.actions import Account, Growing, Known, Untried
+from ranktune.tuner.policy.actions import Growing, SearchAccount, SearchState, Untried
 from ranktune.tuner.policy.next_trial import most_in_vain
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.samplers.first import alike, first_configurations, grows
@@ -73,7 +73,7 @@ class FirstTrials:
         boosting = frozenset(solver for params in first if grows(solver := str(params[SOLVER])))
         self.space, self._first = space, first
         self._whole_fits, self._rough = list[float](), options.fit_seconds
-        self.known = Known(
+        self.known = SearchState(
             first=[Untried(str(params[SOLVER]), params) for params in first],
             boosting=boosting,
             is_cut=options.one_part,
@@ -153,7 +153,7 @@ class _CompactStorage(InMemoryStorage):
         self.get_trial(trial_id).params = dict(params)
 
 
-class Search(Account):
+class Search(SearchAccount):
     """The trials of one search, and what it has used and reached."""
 
     def __init__(self, name: str, space: UnionSpace, *, learns: bool) -> None:

@@ -37,7 +37,7 @@ import scipy
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.metrics.means import linearised, mean_or_zero
-from ranktune.tuner.selection.finals import Candidate, Entry
+from ranktune.tuner.selection.finals import Candidate, Finalist
 from ranktune.tuner.statistics.measured import Interval
 
 HOPELESS_Z = 10.0
@@ -332,7 +332,7 @@ def _among(
     return chosen_estimate(values, scored.index(chosen), generator, rescored=padded, weights=weights, overlap=overlap)
 
 
-def expected_on_test(promised: Interval, entry: Entry, metric: str) -> Interval | None:
+def expected_on_test(promised: Interval, entry: Finalist, metric: str) -> Interval | None:
     """Return promised with limits for the mean over the test queries of entry.
 
     Test queries are assumed to have the standard deviation of validation queries.

@@ -124,7 +124,7 @@ MAX_FEATURES = 2_000
 
 
 @dataclass(frozen=True)
-class Importance:
+class FeatureImportance:
     """What the metric loses where the values of a feature, or of those of one column, are shuffled within queries.
 
     loss has the 95 percent interval over queries.
@@ -190,7 +190,7 @@ class Explanations:
     queries: int
     total: int
     repeats: int
-    importance: tuple[Importance, ...]
+    importance: tuple[FeatureImportance, ...]
     effects: tuple[Effect, ...]
     spreads: Mapping[str, Mapping[str, Mapping[int, float]]]
     closely: tuple[ExplainedQuery, ...]

@@ -29,7 +29,7 @@ from ranktune.tuner.storage.attributes import ERROR, PATH, UNFINISHED
 from ranktune.tuner.storage.record import number_of, repeated, seconds_of
 
 
-class Trials(Protocol):
+class TrialsByQuery(Protocol):
     """The finished trials of a split with their values by query: a `Record`, or trials in memory.
 
     metric is what they maximise, weights, (n validation queries,), how often each query counts.
@@ -46,7 +46,7 @@ class Trials(Protocol):
 
 
 def best_candidates(
-    record: Trials,
+    record: TrialsByQuery,
     space: UnionSpace,
     limits: Mapping[str, float] | None = None,
     policy: Policy = POLICY,
@@ -137,7 +137,7 @@ def _begun(trials: Sequence[FrozenTrial], configurations: Sequence[Mapping[str, 
 
 
 def _believed(
-    ranked: list[FrozenTrial], first: Sequence[FrozenTrial], record: Trials, policy: Policy
+    ranked: list[FrozenTrial], first: Sequence[FrozenTrial], record: TrialsByQuery, policy: Policy
 ) -> list[FrozenTrial]:
     """Return the trials that may replace the first configuration of their solver, then it, then the other first ones.
 
@@ -151,12 +151,12 @@ def _believed(
     return [*chosen, first[0], *(trial for trial in first[1:] if trial not in chosen)]
 
 
-def _close(ranked: list[FrozenTrial], record: Trials, policy: Policy) -> list[FrozenTrial]:
+def _close(ranked: list[FrozenTrial], record: TrialsByQuery, policy: Policy) -> list[FrozenTrial]:
     values = [record.per_query(trial)[record.metric] for trial in ranked]
     return [ranked[place] for place in close(values, record.weights, policy)]
 
 
-def best_default(record: Trials, space: UnionSpace, limits: Mapping[str, float]) -> Candidate | None:
+def best_default(record: TrialsByQuery, space: UnionSpace, limits: Mapping[str, float]) -> Candidate | None:
     """Return the best trial within limits at a configuration that a study tries first, None without one in full."""
     first, candidates, trials = first_configurations(space), [], record.trials()
     for trial in trials:
@@ -173,7 +173,9 @@ def best_default(record: Trials, space: UnionSpace, limits: Mapping[str, float])
     return max(candidates, key=lambda candidate: (candidate.value, -candidate.number), default=None)
 
 
-def set_aside(record: Trials, space: UnionSpace, limits: Mapping[str, float], entries: Sequence[Candidate]) -> str:
+def set_aside(
+    record: TrialsByQuery, space: UnionSpace, limits: Mapping[str, float], entries: Sequence[Candidate]
+) -> str:
     """Return why the best trial is in no row of the leaderboard, the first of whose entries is delivered; "" if it is.
 
     Progress shows the value of that trial as the best if it keeps the limits. Its solver may have no row if not.
@@ -202,7 +204,7 @@ def set_aside(record: Trials, space: UnionSpace, limits: Mapping[str, float], en
     )
 
 
-def failures(record: Trials, space: UnionSpace, split: str) -> list[Failure]:
+def failures(record: TrialsByQuery, space: UnionSpace, split: str) -> list[Failure]:
     """Return the trials that failed, by their number, and why."""
     return [
         Failure(split, number_of(trial), space.split(trial.params)[0], str(trial.user_attrs.get(ERROR)))

@@ -14,7 +14,7 @@ from ranktune.solvers.data.blocks import block_of
 from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.grades import check_learnable, with_pairs
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.split import QuerySplit
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.splits.digests import NOTHING, query_digests, scale_of, sketches
 from ranktune.tuner.splits.forward import before, forward_folds, latest, true_order
@@ -26,7 +26,7 @@ ALIKE = 1e-7
 """Distance of sketches of queries that are equal but for noise, such as that of rounding to float32."""
 
 
-def with_test(split: Split, seed: int, gathering: Gathering = IN_MEMORY, gap: str = "0") -> Split:
+def with_test(split: QuerySplit, seed: int, gathering: Gathering = IN_MEMORY, gap: str = "0") -> QuerySplit:
     """Return split with test queries: those given, or a fifth of the training queries, by time the latest.
 
     There are none if fewer than 10 training queries would remain; the study then reports validation only. Where times
@@ -42,7 +42,7 @@ def with_test(split: Split, seed: int, gathering: Gathering = IN_MEMORY, gap: st
     return replace(split, train=gathering.select(split.train, kept), test=gathering.select(split.train, aside))
 
 
-def _with_latest(split: Split, gathering: Gathering, gap: float) -> Split:
+def _with_latest(split: QuerySplit, gathering: Gathering, gap: float) -> QuerySplit:
     """Return split with test queries that lie after all others."""
     _check_times(split)
     train, vali, test = split.train, split.vali, split.test
@@ -60,7 +60,7 @@ def _with_latest(split: Split, gathering: Gathering, gap: float) -> Split:
     )
 
 
-def _check_times(split: Split) -> None:
+def _check_times(split: QuerySplit) -> None:
     """Raise DataError where some of the queries have times, and others none or times of another kind."""
     parts = [part for part in (split.train, split.vali, split.test) if part is not None]
     if len({(part.times is None, part.dated) for part in parts}) > 1:
@@ -82,7 +82,7 @@ def _earlier(name: str, queries: Queries, start: float, gathering: Gathering) ->
     return gathering.select(queries, kept)
 
 
-def by_time(split: Split, *, tested: bool) -> Split:
+def by_time(split: QuerySplit, *, tested: bool) -> QuerySplit:
     """Return split, whose training queries are in the order of time, with validation and test queries.
 
     Where they are not given, the latest fifth of the training queries is the test (if tested), and the latest fifth of
@@ -109,7 +109,9 @@ WHOLE = "all"
 """Name of the split of a nested plan that gives the final model; it has no test queries."""
 
 
-def nested_splits(split: Split, outer: int, seed: int, gathering: Gathering = IN_MEMORY, gap: str = "0") -> list[Split]:
+def nested_splits(
+    split: QuerySplit, outer: int, seed: int, gathering: Gathering = IN_MEMORY, gap: str = "0"
+) -> list[QuerySplit]:
     """Return a split for each outer fold, whose queries are the test queries, and the split WHOLE of all queries.
 
     Where times are known, the training queries of a split lie before its test queries.
@@ -122,10 +124,10 @@ def nested_splits(split: Split, outer: int, seed: int, gathering: Gathering = IN
     else:
         folds = forward_folds(queries, outer, gap_of(gap, queries), exactly=True)
     outer_splits = [
-        Split(f"outer{k}", gathering.select(queries, fold.train), test=gathering.select(queries, fold.vali))
+        QuerySplit(f"outer{k}", gathering.select(queries, fold.train), test=gathering.select(queries, fold.vali))
         for k, fold in enumerate(folds, start=1)
     ]
-    return [*outer_splits, Split(WHOLE, queries)]
+    return [*outer_splits, QuerySplit(WHOLE, queries)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +138,7 @@ class Development:
     n_vali: int
 
     @classmethod
-    def of(cls, split: Split, gathering: Gathering = IN_MEMORY) -> Self:
+    def of(cls, split: QuerySplit, gathering: Gathering = IN_MEMORY) -> Self:
         """Return the training and the validation queries of a split, if there are any, in one."""
         if split.vali is None:
             return cls(split.train, 0)
@@ -213,7 +215,7 @@ def as_given(development: Development, gap: str = "0") -> tuple[Fold, ...]:
     return (fold if queries.times is None else before(queries, fold, gap_of(gap, queries)),)
 
 
-def without_shared(split: Split, gathering: Gathering = IN_MEMORY) -> Split:
+def without_shared(split: QuerySplit, gathering: Gathering = IN_MEMORY) -> QuerySplit:
     """Return split with each query in one part only: in test, else in validation, else in training.
 
     Warns (RankTuneWarning) with the number of queries left out. Raises DataError if a part has no pairs left.

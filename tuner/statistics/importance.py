@@ -39,7 +39,7 @@ INACTIVE = -1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Importance:
+class ParameterImportance:
     """Shares of the metric's variance, each (d,): their mean over resamples and the middle 90 %; n: trials used."""
 
     mean: Floats
@@ -55,7 +55,7 @@ def importance(
     *,
     columns: Ints | None = None,
     masked: Mask | None = None,
-) -> Importance | None:
+) -> ParameterImportance | None:
     """Return the importance of each parameter for values, (n,); None where trials are too few or all alike.
 
     columns are the parameters in question, all by default. masked returns full rows with NaN where inactive; without it
@@ -75,7 +75,7 @@ def importance(
     losses = [_losses(rows, values, columns, masked, generator) for _ in range(RESAMPLES)]
     shares = np.array([loss for loss in losses if loss is not None]) / variance
     low, high = np.quantile(shares, [0.05, 0.95], axis=0)
-    return Importance(shares.mean(axis=0), low, high, len(values))
+    return ParameterImportance(shares.mean(axis=0), low, high, len(values))
 
 
 def _losses(

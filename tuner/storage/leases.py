@@ -41,7 +41,7 @@ from ranktune.solvers.core.arrays import Floats, python_value
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.names import current_names
 from ranktune.tuner.evaluation.serialization import pack, unpack
-from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.evaluation.task import TaskOutcome
 from ranktune.tuner.policy.policy import POLICY, Race
 from ranktune.tuner.storage.lease_tables import INCUMBENTS, LEASES, RACES
 from ranktune.tuner.storage.membership import Membership, Watch
@@ -200,7 +200,7 @@ class Leases(Membership):
 
         return self._run(work)
 
-    def collect(self) -> list[tuple[Lease, Outcome]]:
+    def collect(self) -> list[tuple[Lease, TaskOutcome]]:
         """Return what workers that joined have delivered and is not closed, by number."""
         rows = self._run(lambda c: self._rows(c, LEASES.c.state == DELIVERED))
         return [(_lease(row), unpack(row.outcome)) for row in rows]
@@ -264,7 +264,7 @@ class Leases(Membership):
         free = self._held(tokens).values(state=WAITING, token="", worker="", joined=False)
         self._run(lambda c: c.execute(free))
 
-    def deliver(self, number: int, token: str, outcome: Outcome) -> bool:
+    def deliver(self, number: int, token: str, outcome: TaskOutcome) -> bool:
         """Deliver an outcome; return True also the second time, False if another worker has the trial by now."""
         same = and_(_of_trial(LEASES, self.study, number), LEASES.c.token == token)
         first = update(LEASES).where(same, LEASES.c.state == LEASED).values(state=DELIVERED, outcome=pack(outcome))

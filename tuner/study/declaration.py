@@ -9,7 +9,7 @@ from typing import Any, Self
 from ranktune.solvers.clicks.reading.roles import named_columns
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_positive
-from ranktune.solvers.core.declared import Declared, declared, documented
+from ranktune.solvers.core.declared import DeclaredField, declared, documented
 from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, nearest
 from ranktune.solvers.core.registrations import space_of
 from ranktune.solvers.core.space import Choice, Value, conditions, is_active
@@ -335,7 +335,7 @@ def _check_values(flat: str, override: object) -> None:
             raise ParameterError(f"space: '{flat}' cannot be {value!r}: {error}") from None
 
 
-def _check_type(setting: Declared, value: object) -> None:
+def _check_type(setting: DeclaredField, value: object) -> None:
     """Raise ParameterError unless value has the declared type, is not below the minimum, and is one of the choices."""
     if value is None and setting.is_optional:
         return

@@ -15,7 +15,7 @@ from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.registry import averages
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.reserve import Durations
@@ -37,7 +37,7 @@ from ranktune.tuner.study.settings import NO_GAP, NO_TEST
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class SplitProblem:
     """One split, prepared for trials.
 
     folder holds the arrays that workers map. plan scores the trials; fresh is another plan over all development
@@ -75,7 +75,7 @@ class Problem:
         reseal(self.folder, f"{PLAN}.npz")
         return replace(self, plan=plan, fresh=())
 
-    def __reduce__(self) -> tuple[Callable[[Path, str, Policy], Problem], tuple[Path, str, Policy]]:
+    def __reduce__(self) -> tuple[Callable[[Path, str, Policy], SplitProblem], tuple[Path, str, Policy]]:
         """Pickle as the folder, which the other process maps too."""
         return type(self).open, (self.folder, self.name, self.policy)
 
@@ -144,7 +144,7 @@ class Assembled:
     digest: str
 
 
-def assemble(split: Split, study: Study, gathering: Gathering = IN_MEMORY) -> Assembled:
+def assemble(split: QuerySplit, study: Study, gathering: Gathering = IN_MEMORY) -> Assembled:
     """Return the queries of a split, each in one part, with a test set, and its validation plan."""
     untested = study.test == NO_TEST or (study.plan == "nested" and split.name == WHOLE)
     given = 0 if split.test is not None else split.train.n_queries

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ranktune.solvers.core.errors import ResultRefused, TooLong, WorkerLost
 from ranktune.tuner.workers.fork_server import FORKS, ForkServer
 from ranktune.tuner.workers.lanes import STOPPED, Job, Lanes
-from ranktune.tuner.workers.limits import BEGUN, PAUSED, RESUMED, Limits
+from ranktune.tuner.workers.limits import BEGUN, PAUSED, RESUMED, CallLimits
 from ranktune.tuner.workers.worker_process import WorkerProcess
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Processes(Lanes):
     load is called once before workers are forked, and loads what they need.
     """
 
-    def __init__(self, jobs: int, limits: Limits | None = None, load: Callable[[], None] | None = None) -> None:
+    def __init__(self, jobs: int, limits: CallLimits | None = None, load: Callable[[], None] | None = None) -> None:
         super().__init__(jobs, limits)
         self._free: list[WorkerProcess] = []
         self._load, self._starting = load, threading.Lock()
@@ -93,7 +93,7 @@ class Processes(Lanes):
         study: WorkerLost is raised.
         """
         for is_last in (False, True):
-            future = self.submit(_with_warnings, function, arguments, limits=Limits(result=None))
+            future = self.submit(_with_warnings, function, arguments, limits=CallLimits(result=None))
             try:
                 result, caught = future.result()
                 break

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from ranktune.solvers.core.errors import printable
 from ranktune.tuner.workers.fork_server import Fork, ForkServer, started
-from ranktune.tuner.workers.limits import Limits
+from ranktune.tuner.workers.limits import CallLimits
 
 OUTPUT_TAIL = 4096
 """Bytes kept of a worker's output."""
@@ -41,7 +41,7 @@ class WorkerProcess:
         self._output.start()
         threading.Thread(target=self._read_messages, args=(self._process.stdout,), daemon=True).start()
 
-    def send(self, payload: bytes, limits: Limits) -> None:
+    def send(self, payload: bytes, limits: CallLimits) -> None:
         """Run the function pickled in payload. Raises OSError where the worker is dead already."""
         assert self._process.stdin is not None
         pickle.dump((payload, limits), self._process.stdin)

@@ -12,8 +12,8 @@ from typing import Self
 
 from ranktune.solvers.boosting.growth import TrainingData
 from ranktune.solvers.boosting.lightgbm.bins import rows_of
-from ranktune.solvers.boosting.lightgbm.library import Booster, Data, Parameters
-from ranktune.solvers.boosting.objectives import MakeObjective, Objective
+from ranktune.solvers.boosting.lightgbm.library import Data, Parameters, TreeBooster
+from ranktune.solvers.boosting.objectives import BoostingObjective, MakeObjective
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.models.other_libraries.lightgbm import trees_of
 from ranktune.solvers.models.trees import Trees
@@ -48,7 +48,7 @@ class LightGBMData(TrainingData):
 
     def growth(self, seed: int) -> LightGBMGrowth:
         """Return the growth of trees on the data."""
-        booster = Booster(self._described, {**self.parameters, "seed": seed})
+        booster = TreeBooster(self._described, {**self.parameters, "seed": seed})
         objective = None if self.objective is None else self.objective(self.queries, self.targets, seed)
         return LightGBMGrowth(booster, self.factor, self.queries.has_missing, objective)
 
@@ -56,7 +56,9 @@ class LightGBMData(TrainingData):
 class LightGBMGrowth:
     """Trees that LightGBM grows, for its objective or a given objective; factor multiplies their values."""
 
-    def __init__(self, booster: Booster, factor: float, has_missing: bool, objective: Objective | None) -> None:
+    def __init__(
+        self, booster: TreeBooster, factor: float, has_missing: bool, objective: BoostingObjective | None
+    ) -> None:
         self._booster, self._factor, self._has_missing, self._objective = booster, factor, has_missing, objective
         self._rounds, self._over = 0, False
 

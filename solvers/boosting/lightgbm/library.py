@@ -131,7 +131,7 @@ class Data:
         _call("LGBM_DatasetSetField", self._handle, name.encode(), values.ctypes.data, len(values), kind)
 
 
-class Booster:
+class TreeBooster:
     """A booster that grows trees on data."""
 
     def __init__(self, data: Data, params: Parameters) -> None:

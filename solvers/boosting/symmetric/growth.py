@@ -20,7 +20,7 @@ MAX_SUMS = 2**24
 
 
 @dataclass(frozen=True)
-class Limits:
+class TreeLimits:
     """What bounds a tree, and the shares of what is drawn for it."""
 
     rate: float
@@ -40,7 +40,7 @@ class SymmetricData(TrainingData):
     bins: Bins
     signs: Ints
     with_missing: Mask | None
-    limits: Limits
+    limits: TreeLimits
     objective: MakeObjective
 
     def part(self, numbers: Ints) -> Self:

@@ -11,7 +11,7 @@ from ranktune.solvers.boosting.base import BoostedRanker, pair_scale
 from ranktune.solvers.boosting.bins import Bins, binned, shared_by
 from ranktune.solvers.boosting.limits import L2, RowShare, check_share, whole
 from ranktune.solvers.boosting.objectives import NOISY, Decay, NoisyRankings, Samples, query_error
-from ranktune.solvers.boosting.symmetric.growth import Limits, SymmetricData
+from ranktune.solvers.boosting.symmetric.growth import SymmetricData, TreeLimits
 from ranktune.solvers.boosting.training_queries import TrainingQueries
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.origins import Kept
@@ -85,7 +85,7 @@ class SymmetricGBDT(BoostedRanker):
         with_missing = None
         if queries.has_missing:
             with_missing = np.array([len(cuts) > 0 and cuts[0] == -ANY_VALUE for cuts in bins.cuts])
-        limits = Limits(
+        limits = TreeLimits(
             float(self.learning_rate),
             int(self.depth),
             float(self.l2),

@@ -8,7 +8,7 @@ import pyarrow as pa
 from ranktune.solvers.clicks.counts import sums
 from ranktune.solvers.clicks.features.future import drawn
 from ranktune.solvers.core.arrays import Array, Floats, Ints, as_floats, as_ints
-from ranktune.solvers.data.columns.learning import Taken, taken
+from ranktune.solvers.data.columns.learning import FeatureColumn, taken
 from ranktune.solvers.data.columns.roles import Roles
 
 
@@ -17,7 +17,7 @@ def texts_of(values: Floats, texts: Array) -> list[str | None]:
     return list(texts[as_ints(np.where(np.isnan(values), -1.0, values))])
 
 
-def category_of(column: list[str | None], search: Ints) -> Taken:
+def category_of(column: list[str | None], search: Ints) -> FeatureColumn:
     """Return what tune takes a column of text as, (n,); search is the number of the search of each row."""
     table = pa.table({"x": pa.array(column, pa.string())})
     return taken(table, Roles({}, ("x",)), lambda: search, "keep", len(column))["x"]

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from ranktune.solvers.clicks.counts import Counts, places
+from ranktune.solvers.clicks.counts import ClickCounts, places
 from ranktune.solvers.clicks.reading.cells import codes, numbers_and_texts, numbers_of, text_of
 from ranktune.solvers.clicks.reading.roles import NAMES
 from ranktune.solvers.clicks.reading.store import Names, first_of
@@ -64,7 +64,7 @@ class DocumentTable:
         query = table.roles.get("query", [None])[0]
         return cls(path, table.read(text=True), table.roles["document"][0], query)
 
-    def of(self, counts: Counts) -> DocumentColumns:
+    def of(self, counts: ClickCounts) -> DocumentColumns:
         """Return the columns of numbers and of text. Raises DataError where a document is there twice."""
         keys = [self.document] if self.query is None else [self.query, self.document]
         ids = {name: text_of(self.table, [name]) for name in keys}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktune.solvers.clicks.counts import Counts
+from ranktune.solvers.clicks.counts import ClickCounts
 from ranktune.solvers.clicks.features.runs import Runs
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.clicks.reading.times import span_of
@@ -42,7 +42,7 @@ _HOUR = 3_600_000.0
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class SearchEvents:
     """Impressions in the order of time, those of a search together, and what was known before each.
 
     time      (n,) when its search began, in milliseconds
@@ -55,7 +55,7 @@ class Known:
     features: Floats
 
 
-class History:
+class ClickHistory:
     """The impressions of a log with features as of their searches, in windows of time. It can be iterated repeatedly.
 
     Parameters
@@ -89,10 +89,10 @@ class History:
 
     def __init__(self, log: Iterable[Impressions], *, gap: str | float = "1h") -> None:
         self.gap = span_of("gap", gap)
-        self.counts = Counts.of(log)
+        self.counts = ClickCounts.of(log)
         self.runs = Runs(log, self.counts)
 
-    def __iter__(self) -> Iterator[Known]:
+    def __iter__(self) -> Iterator[SearchEvents]:
         """Yield the impressions in windows."""
         counts = self.counts
         documents, pairs = np.zeros((len(counts.documents), 6)), np.zeros((len(counts.firsts), 3))
@@ -105,7 +105,7 @@ class History:
             known = as_ints(np.stack([happened, *fields]))
             state = documents, pairs, positions
             _follow(asked, known, as_floats(events["amount"]), *state, HALF_LIFE, features)
-            yield Known(time, rows, features)
+            yield SearchEvents(time, rows, features)
 
 
 @compiled

@@ -11,7 +11,7 @@ from scipy.stats import binom, rankdata
 from ranktune.solvers.clicks.counts import sums
 from ranktune.solvers.clicks.features.categories import category_of, in_order, predicted_by, rates, texts_of
 from ranktune.solvers.clicks.features.future import Future, drawn
-from ranktune.solvers.clicks.features.history import FEATURES, Known
+from ranktune.solvers.clicks.features.history import FEATURES, SearchEvents
 from ranktune.solvers.clicks.reading.cells import MOST_TEXTS
 from ranktune.solvers.core.arrays import Array, Floats, as_floats, as_ints
 from ranktune.solvers.data.columns.encoding import Age
@@ -66,9 +66,9 @@ class Leak:
 
 
 def leaks(
-    history: Iterable[Known],
+    history: Iterable[SearchEvents],
     names: Sequence[str],
-    values: Callable[[Known], Floats],
+    values: Callable[[SearchEvents], Floats],
     n_impressions: float,
     texts: Mapping[str, Array],
 ) -> list[Leak]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ranktune.solvers.clicks.counts import Counts
+from ranktune.solvers.clicks.counts import ClickCounts
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.core.arrays import Array, Ints
 from ranktune.solvers.core.errors import DataError
@@ -33,7 +33,7 @@ class Runs:
     Raises DataError where the log has no times.
     """
 
-    def __init__(self, log: Iterable[Impressions], counts: Counts) -> None:
+    def __init__(self, log: Iterable[Impressions], counts: ClickCounts) -> None:
         self.folder = temporary_folder()
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self.further_names: tuple[str, ...] = ()

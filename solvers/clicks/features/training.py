@@ -13,7 +13,7 @@ import pyarrow as pa
 from ranktune.solvers.clicks.examination import CLIP, Examination
 from ranktune.solvers.clicks.features.categories import texts_of
 from ranktune.solvers.clicks.features.documents import DocumentColumns, DocumentTable
-from ranktune.solvers.clicks.features.history import FEATURES, History, Known
+from ranktune.solvers.clicks.features.history import FEATURES, ClickHistory, SearchEvents
 from ranktune.solvers.clicks.features.leaks import leaks
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.clicks.judgments import check_ending, write_csv
@@ -83,7 +83,7 @@ class Training:
         gap: str | float = "1h",
         documents: DocumentTable | None = None,
     ) -> None:
-        self.history, self.examination = History(log, gap=gap), examination
+        self.history, self.examination = ClickHistory(log, gap=gap), examination
         counts = self.history.counts
         self._documents: DocumentColumns | None = None if documents is None else documents.of(counts)
         runs, table = self.history.runs, self._documents
@@ -110,7 +110,7 @@ class Training:
     def _weight(self, position: Ints) -> Floats:
         return 1.0 / np.maximum(self.examination.at(position), 1e-300)
 
-    def _further(self, known: Known) -> Floats:
+    def _further(self, known: SearchEvents) -> Floats:
         parts = [known.rows["further"]]
         if self._documents is not None:
             parts.append(self._documents.at(known.rows))

@@ -7,27 +7,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktune.solvers.clicks.counterfactual import Estimate, ratio
+from ranktune.solvers.clicks.counterfactual import ClickEstimate, ratio
 from ranktune.solvers.clicks.judgments import Judgments
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.judgments import Judgments as Given
+from ranktune.solvers.data.readers.judgments import GradeTable as Given
 from ranktune.solvers.metrics.metrics import chosen_metric
 
 METRIC = "ndcg@10"
 
 
-def mean_of(values: Floats) -> Estimate:
+def mean_of(values: Floats) -> ClickEstimate:
     """Return the mean of the values of queries that are known, (n_queries,), with its 95 % interval."""
     known = values[~np.isnan(values)]
     if not len(known):
-        return Estimate(np.nan, np.nan, np.nan)
+        return ClickEstimate(np.nan, np.nan, np.nan)
     return ratio(known, np.ones(len(known)), np.arange(len(known)))
 
 
 @dataclass(frozen=True)
-class Agreement:
+class ClickAgreement:
     """How judgments of models order what people judged; the same pairs for all models.
 
     Attributes
@@ -38,13 +38,13 @@ class Agreement:
         Pairs of query and document that all models and people judge, and their queries with different grades.
     """
 
-    ndcg: Mapping[str, Estimate]
-    kendall: Mapping[str, Estimate]
+    ndcg: Mapping[str, ClickEstimate]
+    kendall: Mapping[str, ClickEstimate]
     pairs: int
     queries: int
 
 
-def agreement(models: Mapping[str, Judgments], given: Given) -> Agreement:
+def agreement(models: Mapping[str, Judgments], given: Given) -> ClickAgreement:
     """Return the agreement of judgments of the same log. Raises DataError where no query has two different grades."""
     from scipy.stats import kendalltau
 
@@ -69,7 +69,7 @@ def agreement(models: Mapping[str, Judgments], given: Given) -> Agreement:
         ndcg[name] = mean_of(metric.per_query(values, queries))
         parts = zip(np.split(values, ends[1:-1]), np.split(queries.grades, ends[1:-1]), strict=True)
         kendall[name] = mean_of(np.array([kendalltau(own, theirs).statistic for own, theirs in parts]))
-    return Agreement(ndcg, kendall, len(both), queries.n_queries)
+    return ClickAgreement(ndcg, kendall, len(both), queries.n_queries)
 
 
 def _different(queries: Sequence[str], grades: Floats) -> set[str]:

@@ -25,7 +25,7 @@ from typing import Self
 
 import numpy as np
 
-from ranktune.solvers.clicks.counts import Counts, places, sums
+from ranktune.solvers.clicks.counts import ClickCounts, places, sums
 from ranktune.solvers.clicks.examination import CLIP, Examination
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.clicks.position_based import PositionBased
@@ -51,7 +51,7 @@ class ClickGains:
     clipped       (3,) the share of clicks whose weight is clipped
     """
 
-    counts: Counts
+    counts: ClickCounts
     examination: Examination
     expected: Floats
     weights: Floats
@@ -65,12 +65,12 @@ class ClickGains:
 
         Raises DataError where the log cannot be read, or is too small for a click model.
         """
-        counts = Counts.of(clicked(log))
+        counts = ClickCounts.of(clicked(log))
         fitted = PositionBased(propensities=propensities).fit(counts)
         return cls.by(counts, fitted.examination, np.nan_to_num(fitted.judgments().relevance))
 
     @classmethod
-    def by(cls, counts: Counts, examination: Examination, attraction: Floats) -> Self:
+    def by(cls, counts: ClickCounts, examination: Examination, attraction: Floats) -> Self:
         """Return the gains by examination, and by the attraction of each pair, (n_pairs,), which dr alone looks at."""
         searches, counted_at = _searches(counts)
         seen, known = _seen(counts.position, examination)
@@ -196,7 +196,7 @@ def _seen(position: Ints, examination: Examination) -> tuple[Floats, Mask]:
     return examination.at(position), np.isin(position, examination.position[examination.known])
 
 
-def _searches(counts: Counts) -> tuple[Floats, Ints]:
+def _searches(counts: ClickCounts) -> tuple[Floats, Ints]:
     """Return by query the most impressions at one position, and the first position that has as many."""
     width = int(counts.position.max()) + 1
     codes, row = np.unique(counts.query * width + counts.position, return_inverse=True)

@@ -9,19 +9,19 @@ from typing import cast
 
 import numpy as np
 
-from ranktune.solvers.clicks.counts import Counts
+from ranktune.solvers.clicks.counts import ClickCounts
 from ranktune.solvers.clicks.examination import WIDEST, Examination
 from ranktune.solvers.clicks.fitted import FittedClicks
 from ranktune.solvers.clicks.impressions import Impressions
-from ranktune.solvers.clicks.judging.agreement import Agreement, agreement
+from ranktune.solvers.clicks.judging.agreement import ClickAgreement, agreement
 from ranktune.solvers.clicks.judging.later import LaterClicks, Scaled, losses_on
 from ranktune.solvers.clicks.judging.models import MODELS
 from ranktune.solvers.clicks.judgments import KNOWN, ONE_POSITION, UNKNOWN, Judgments
-from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.clicks.reading.account import ReadingAccount
 from ranktune.solvers.clicks.reading.click_log import ClickLog
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.readers.judgments import Judgments as Given
+from ranktune.solvers.data.readers.judgments import GradeTable as Given
 
 Say = Callable[[str], object]
 
@@ -52,8 +52,8 @@ class JudgedLog:
     judgments: Judgments
     examination: Examination
     later: LaterClicks | None
-    agreement: Agreement | None
-    account: Account
+    agreement: ClickAgreement | None
+    account: ReadingAccount
     remarks: list[str]
 
     @property
@@ -110,7 +110,7 @@ def judged(
     say("counting impressions")
     heaviest = [1.0]
     try:
-        counts = Counts.of(_watched(log, heaviest))
+        counts = ClickCounts.of(_watched(log, heaviest))
     except DataError as error:
         raise DataError(f"{error}{log.account.most_left_out}") from None
     remarks, most = list(log.remarks), max(heaviest)
@@ -154,7 +154,7 @@ def _watched(log: ClickLog, heaviest: list[float]) -> Iterator[Impressions]:
         yield batch
 
 
-def _shares(counts: Counts, scaled: Scaled) -> Counts:
+def _shares(counts: ClickCounts, scaled: Scaled) -> ClickCounts:
     """Return counts whose clicks are shares of impressions, also where sums are rounded up."""
     return replace(counts, clicks=np.minimum(scaled(counts.clicks), counts.shown))
 
@@ -165,13 +165,13 @@ def _on_later(
     """Return the losses of all models, fitted to the earlier sessions, on the later ones."""
     earlier, later = parts
     say("counting impressions of earlier sessions")
-    fitted, unfitted = _every(_shares(Counts.of(earlier), scaled), propensities, say)
+    fitted, unfitted = _every(_shares(ClickCounts.of(earlier), scaled), propensities, say)
     say("predicting later clicks")
     return replace(losses_on(later, fitted, scaled), unfitted=unfitted)
 
 
 def _every(
-    counts: Counts, propensities: Examination | None, say: Say, but: str = ""
+    counts: ClickCounts, propensities: Examination | None, say: Say, but: str = ""
 ) -> tuple[dict[str, FittedClicks], dict[str, str]]:
     """Return all fitted models but one, and why others cannot be fitted."""
     fitted, unfitted = dict[str, FittedClicks](), dict[str, str]()

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktune.solvers.clicks.counterfactual import Estimate, ratio
-from ranktune.solvers.clicks.counts import Counts, added
+from ranktune.solvers.clicks.counterfactual import ClickEstimate, ratio
+from ranktune.solvers.clicks.counts import ClickCounts, added
 from ranktune.solvers.clicks.fitted import SURE, FittedClicks
 from ranktune.solvers.clicks.reading.click_log import ClickLog
 from ranktune.solvers.core.arrays import Floats, as_floats
@@ -77,7 +77,7 @@ def losses_on(later: ClickLog, fitted: Mapping[str, FittedClicks], scaled: Scale
 
     Raises DataError where the log has fewer than two sessions.
     """
-    counts = Counts.of(later)
+    counts = ClickCounts.of(later)
     sure = [np.clip(model.click_probability(counts), SURE, 1.0 - SURE) for model in fitted.values()]
     clicked, others = -np.log(sure), -np.log1p(-np.asarray(sure))  # (n_models, n_rows) each
     total, shown = np.zeros((len(fitted), 0)), np.zeros(0)
@@ -97,7 +97,7 @@ def _compared(names: list[str], loss: Floats, shown: Floats) -> dict[str, ModelL
     best = loss[np.argmin(loss @ shown)]
     session = np.arange(len(shown))
 
-    def mean(values: Floats) -> Estimate:
+    def mean(values: Floats) -> ClickEstimate:
         return ratio(as_floats(shown * values), shown, session)
 
     rows = {}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.core.table import Table, named
+from ranktune.solvers.core.table import NamedTable, named
 
 if TYPE_CHECKING:
     from ranktune.solvers.clicks.examination import Examination
@@ -34,7 +34,7 @@ class Named:
         return cast("ClickModel", named(f"ranktune.solvers.clicks.{self.place}")(**given))
 
 
-MODELS: Table[Named] = Table(
+MODELS: NamedTable[Named] = NamedTable(
     "click model",
     {
         DEFAULT: Named(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ranktune.solvers.clicks.counterfactual import Estimate, ratio
+from ranktune.solvers.clicks.counterfactual import ClickEstimate, ratio
 from ranktune.solvers.clicks.counts import added, sums
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.clicks.judging.gains import ClickGains, clicked
@@ -17,7 +17,7 @@ from ranktune.solvers.metrics.presets import CLICK_METRICS
 
 def values_of(
     log: Iterable[Impressions], gains: ClickGains, queries: Queries, rankings: Sequence[Floats]
-) -> list[Mapping[str, Estimate]]:
+) -> list[Mapping[str, ClickEstimate]]:
     """Return by metric the clicks a search that the log expects of rankings, and then of the first less each other.
 
     The searches are those of queries that are in the data. Sessions, or users where they stand in the log's column of
@@ -61,7 +61,7 @@ def values_of(
     judging = (bottom > 0.0) | (top != 0.0).any(axis=(0, 1))
     session, bottom = as_ints(np.arange(int(judging.sum()))), bottom[judging]
 
-    def estimates(tops: Floats) -> dict[str, Estimate]:
+    def estimates(tops: Floats) -> dict[str, ClickEstimate]:
         return {name: ratio(as_floats(own), bottom, session) for name, own in zip(CLICK_METRICS, tops, strict=True)}
 
     values = top[:, :, judging]

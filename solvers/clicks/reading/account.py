@@ -15,7 +15,7 @@ WIDTH = 80
 
 
 @dataclass
-class Account:
+class ReadingAccount:
     """Lines of text files and rows of tables, by what became of them. The three kinds add up to all of them.
 
     Attributes

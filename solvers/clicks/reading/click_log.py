@@ -11,9 +11,9 @@ from typing import Self
 import numpy as np
 
 from ranktune.solvers.clicks.impressions import Impressions
-from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.clicks.reading.account import ReadingAccount
 from ranktune.solvers.clicks.reading.events import DAY
-from ranktune.solvers.clicks.reading.joining import Rules, impressions_of
+from ranktune.solvers.clicks.reading.joining import LogRules, impressions_of
 from ranktune.solvers.clicks.reading.opening import bots_of, check_store, checked_weights, first_positions, read_store
 from ranktune.solvers.clicks.reading.remarks import Seen, remarks_of
 from ranktune.solvers.clicks.reading.roles import ROLES, check_roles
@@ -43,9 +43,9 @@ class ClickLog:
     """
 
     _store: Store
-    _rules: Rules
+    _rules: LogRules
     _given: int | None
-    _passed: tuple[Account, Seen] | None = None
+    _passed: tuple[ReadingAccount, Seen] | None = None
 
     @classmethod
     def open(
@@ -94,7 +94,7 @@ class ClickLog:
         store = read_store([Path(path) for path in paths], named, weighted, now, further=further)
         check_store(store, weighted, listed(paths))
         bots = bots_of(store)
-        rules = Rules(
+        rules = LogRules(
             bots=bots,
             outside=np.zeros_like(bots),
             first=first_positions(store, first_position),
@@ -142,7 +142,7 @@ class ClickLog:
             further_texts={name: texts.names for name, texts in store.texts.items()},
         )
 
-    def _pass(self) -> tuple[Account, Seen]:
+    def _pass(self) -> tuple[ReadingAccount, Seen]:
         if self._passed is None:
             for _ in self:
                 pass
@@ -160,7 +160,7 @@ class ClickLog:
         return {role: list(names) for role, names in self._store.columns.items()}
 
     @property
-    def account(self) -> Account:
+    def account(self) -> ReadingAccount:
         """What became of every line."""
         return self._pass()[0]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.clicks.reading.account import ReadingAccount
 from ranktune.solvers.clicks.reading.store import IMPRESSION, NO_TIME, NONE, QUERY, RESULT, first_of, mixed
 from ranktune.solvers.core.arrays import Array, Ints, Mask
 
@@ -17,7 +17,7 @@ PAGE = 1000
 
 
 @dataclass(frozen=True)
-class Rules:
+class LogRules:
     """What holds for all parts of a log.
 
     bots, outside   (n_sessions,) sessions that are left out: they are no people, or begin at another time
@@ -44,7 +44,7 @@ class Sieve:
     """The rows of a part that are left, with the account of those that are not, and counts for remarks."""
 
     rows: Array
-    account: Account
+    account: ReadingAccount
     seen: Counter[str]
 
     def leave(self, reasons: Mapping[str, Mask]) -> Mask:
@@ -54,7 +54,7 @@ class Sieve:
         return kept
 
 
-def impressions_of(rows: Array, rules: Rules, account: Account, seen: Counter[str]) -> tuple[Array, Ints]:
+def impressions_of(rows: Array, rules: LogRules, account: ReadingAccount, seen: Counter[str]) -> tuple[Array, Ints]:
     """Return the impressions in the rows of a part, with the weights of what happened in "click", and when it last did.
 
     The rows are changed.
@@ -76,7 +76,7 @@ def impressions_of(rows: Array, rules: Rules, account: Account, seen: Counter[st
     return impressions, settled
 
 
-def _clean(sieve: Sieve, rules: Rules) -> None:
+def _clean(sieve: Sieve, rules: LogRules) -> None:
     """Leave out what is wrong with an event, or with its session."""
     rows = sieve.rows
     event, session = rows["kind"] != QUERY, rows["session"]
@@ -138,7 +138,7 @@ def _take_queries(rows: Array, records: Array, which: Mask) -> None:
     rows["query"][found] = query[found]
 
 
-def _join(impressions: Array, settled: Ints, events: Array, rules: Rules, sieve: Sieve) -> None:
+def _join(impressions: Array, settled: Ints, events: Array, rules: LogRules, sieve: Sieve) -> None:
     """Add the weights of events to their impressions: the latest one before an event is its own."""
     events = events[np.argsort(events["time"], kind="stable")]
     searches, counts = np.unique(

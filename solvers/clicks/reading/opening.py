@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.clicks.reading.account import ReadingAccount
 from ranktune.solvers.clicks.reading.cells import numbers_and_texts, text_of
 from ranktune.solvers.clicks.reading.events import UNWEIGHTED, add_events
 from ranktune.solvers.clicks.reading.roles import AMOUNTS, KINDS, check_complete, roles_of, wanted
@@ -77,7 +77,7 @@ def _first_rows(
     path: Path, columns: Mapping[str, str], weights: Mapping[str, float]
 ) -> tuple[list[str], pa.RecordBatch]:
     """Return the names of all columns of a file, and those without a role, in its first rows."""
-    batch = next(batches(path, None, Account()), pa.record_batch({}))
+    batch = next(batches(path, None, ReadingAccount()), pa.record_batch({}))
     names = batch.schema.names
     used = {name for group in roles_of(names, columns, weights).values() for name in group}
     return names, batch.select([name for name in names if name not in used])

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ranktune.solvers.clicks.reading.joining import Rules
+from ranktune.solvers.clicks.reading.joining import LogRules
 from ranktune.solvers.clicks.reading.store import NONE, Store
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import listed
@@ -31,7 +31,7 @@ _COUNTS = {
 }
 
 
-def remarks_of(store: Store, rules: Rules, seen: Seen, *, given: int | None) -> Iterator[str]:
+def remarks_of(store: Store, rules: LogRules, seen: Seen, *, given: int | None) -> Iterator[str]:
     """Yield the remarks on a log; given is the first position that the user gave."""
     yield from _on_columns(store, rules)
     yield from _on_positions(store, rules, seen, given)
@@ -50,7 +50,7 @@ def remarks_of(store: Store, rules: Rules, seen: Seen, *, given: int | None) -> 
         yield f"{without:,} of {int(shown.sum()):,} queries have no click: nothing tells their documents apart."
 
 
-def _on_columns(store: Store, rules: Rules) -> Iterator[str]:
+def _on_columns(store: Store, rules: LogRules) -> Iterator[str]:
     found = [f"{role} from {listed(names)}" for role, names in store.columns.items()]
     yield f"Columns: {'; '.join(found)}."
     if "query" not in store.columns:
@@ -70,7 +70,7 @@ def _on_columns(store: Store, rules: Rules) -> Iterator[str]:
         yield "There are no times: clicks cannot be ordered, and duplicates of impressions cannot be found."
 
 
-def _on_positions(store: Store, rules: Rules, seen: Seen, given: int | None) -> Iterator[str]:
+def _on_positions(store: Store, rules: LogRules, seen: Seen, given: int | None) -> Iterator[str]:
     said = "as given" if given is not None else "by the positions seen"
     for first in (0, 1):
         sources = [source for source in sorted(store.starts) if rules.first[source] == first]

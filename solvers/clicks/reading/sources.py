@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.clicks.reading.account import ReadingAccount
 from ranktune.solvers.data.columns.usual import plain
 from ranktune.solvers.data.readers.tables.arrow_files import kind_of
 from ranktune.solvers.data.readers.tables.json_lines import Record, batch_of, look, records
@@ -18,7 +18,7 @@ OBJECTS = 1 << 13
 """JSON objects that become a batch."""
 
 
-def batches(path: Path, wanted: Collection[str] | None, account: Account) -> Iterator[pa.RecordBatch]:
+def batches(path: Path, wanted: Collection[str] | None, account: ReadingAccount) -> Iterator[pa.RecordBatch]:
     """Yield the columns of a file whose names, as they are compared, are wanted, or all. account counts the lines.
 
     Raises DataError where the file cannot be read, is damaged, or is of another format.

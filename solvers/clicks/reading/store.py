@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.clicks.reading.account import ReadingAccount
 from ranktune.solvers.core.arrays import Array, Ints, Mask
 from ranktune.solvers.core.files.atomic import temporary_folder
 
@@ -123,7 +123,7 @@ class Store:
     parts: int
     further: tuple[str, ...] = ()
     texts: dict[str, Names] = field(default_factory=dict)
-    account: Account = field(default_factory=Account)
+    account: ReadingAccount = field(default_factory=ReadingAccount)
     queries: Names = field(default_factory=Names)
     documents: Names = field(default_factory=Names)
     session_names: Names = field(default_factory=Names)

@@ -17,7 +17,7 @@ COLUMN, NUMBER = "COLUMN", "NUMBER"
 """The answer where no column, or no number, is likely."""
 
 
-class Decision(NamedTuple):
+class ColumnQuestion(NamedTuple):
     """A question about columns: what was found, and what can be said.
 
     answer is the likeliest answer. is_needed: nothing is learned without an answer.
@@ -38,7 +38,7 @@ def left_out(names: Iterable[str]) -> Answer:
     return [("drop", name) for name in names]
 
 
-def questions(decisions: Sequence[Decision]) -> str:
+def questions(decisions: Sequence[ColumnQuestion]) -> str:
     """Return the questions, numbered where there are several."""
     if len(decisions) == 1:
         return decisions[0].question
@@ -46,7 +46,7 @@ def questions(decisions: Sequence[Decision]) -> str:
     return f"{len(lines)} decisions about columns:{''.join(lines)}"
 
 
-def by_option(decisions: Iterable[Decision]) -> dict[str, list[str]]:
+def by_option(decisions: Iterable[ColumnQuestion]) -> dict[str, list[str]]:
     """Return option -> the columns that the answers give it."""
     columns: dict[str, list[str]] = {}
     for option, name in (pair for decision in decisions for pair in decision.answer):
@@ -54,7 +54,7 @@ def by_option(decisions: Iterable[Decision]) -> dict[str, list[str]]:
     return columns
 
 
-def answered(given: Mapping[str, object], decisions: Iterable[Decision]) -> dict[str, object]:
+def answered(given: Mapping[str, object], decisions: Iterable[ColumnQuestion]) -> dict[str, object]:
     """Return options of reading with the answers of decisions."""
     dropped = as_list(cast(Sequence[str] | str, given.get("drop") or ()))
     columns = by_option(decisions).items()
@@ -64,13 +64,13 @@ def answered(given: Mapping[str, object], decisions: Iterable[Decision]) -> dict
 class Undecided(DataError):
     """Decisions about columns that are needed; place is where the table is, call what answers them in Python."""
 
-    def __init__(self, decisions: Iterable[Decision], place: str = "", call: str = "") -> None:
+    def __init__(self, decisions: Iterable[ColumnQuestion], place: str = "", call: str = "") -> None:
         self.decisions, self.place = tuple(decisions), place
         self.asked = f"{place}: " * bool(place) + questions(self.decisions)
         call = call or self._arguments({}) * (len(self.decisions) > 1)
         super().__init__(f"{self.asked}\nAll answers at once: {call}" if call else self.asked)
 
-    def __reduce__(self) -> tuple[type[Undecided], tuple[Sequence[Decision], str]]:
+    def __reduce__(self) -> tuple[type[Undecided], tuple[Sequence[ColumnQuestion], str]]:
         """Pickle the decisions: a worker process may read the data."""
         return Undecided, (self.decisions, self.place)
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Features, dense
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.data.columns.encoding import Category, Encoding
+from ranktune.solvers.data.columns.encoding import Category, TableEncoding
 
 
-def frame_of(features: Features, feature_names: Sequence[str] | None, encoding: Encoding | None) -> object:
+def frame_of(features: Features, feature_names: Sequence[str] | None, encoding: TableEncoding | None) -> object:
     """Return features, (n_documents, n_features), as a pandas.DataFrame of the columns of their table.
 
     A category is one column again, of the type category; values that are none of its levels are missing. Dates are
@@ -34,7 +34,7 @@ def frame_of(features: Features, feature_names: Sequence[str] | None, encoding: 
         )
     where = {name: k for k, name in enumerate(feature_names)}
     X, columns = dense(features), {}
-    encoding = encoding or Encoding()
+    encoding = encoding or TableEncoding()
     for name, column in encoding.sources(feature_names).items():
         kind = encoding.columns.get(column)
         if not isinstance(kind, Category):

@@ -76,7 +76,7 @@ Kind: TypeAlias = Category | Age | Amount
 
 
 @dataclass(frozen=True)
-class Encoding:
+class TableEncoding:
     """Which columns of a table are what, and how those that are not numeric become features.
 
     Attributes
@@ -151,7 +151,7 @@ def check_features(present: Sequence[str], needed: Sequence[str], *, exact: bool
         raise DataError(f"{what}lacks the features {listed(absent)} of the training data. Add those columns.")
 
 
-def alike(first: Encoding | None, other: Encoding | None) -> bool:
+def alike(first: TableEncoding | None, other: TableEncoding | None) -> bool:
     """Return whether features of the same names mean the same where both are known to come from tables."""
     if first is None or other is None:
         return True

@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike
 
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ints, Json
 from ranktune.solvers.data.disk.stored import read_queries
-from ranktune.solvers.data.disk.writer import Known, QueriesWriter
+from ranktune.solvers.data.disk.writer import QueriesWriter, StoredColumns
 from ranktune.solvers.data.grouping import Grouping
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.data.values import widened
@@ -65,7 +65,7 @@ class Segments:
         last.n_features = max(last.n_features, width)
         last.add(widened(features, last.n_features, is_sparse), grades, document_ids, columns)
 
-    def finish(self, grouping: Grouping, n_features: int, *, is_sparse: bool, **known: Unpack[Known]) -> None:
+    def finish(self, grouping: Grouping, n_features: int, *, is_sparse: bool, **known: Unpack[StoredColumns]) -> None:
         """Make the folder hold the queries of grouping, with so many features in one layout."""
         writer = self._writers[-1]
         whole = len(self._writers) == 1 and writer.is_sparse == is_sparse and grouping.rows is None

@@ -22,15 +22,15 @@ from ranktune.solvers.core.memory import free_memory
 from ranktune.solvers.data.columns.arrow import is_number, of_few_types
 from ranktune.solvers.data.columns.dates import with_dates
 from ranktune.solvers.data.columns.decisions import Undecided
-from ranktune.solvers.data.columns.encoding import Encoding
-from ranktune.solvers.data.columns.roles import Wanted, roles
+from ranktune.solvers.data.columns.encoding import TableEncoding
+from ranktune.solvers.data.columns.roles import WantedRoles, roles
 from ranktune.solvers.data.columns.values import encoded
 from ranktune.solvers.data.conversion.segments import Segments
 from ranktune.solvers.data.grouping import Grouping
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.query_columns.column import DOCUMENT, QUERY, columns_of
 from ranktune.solvers.data.readers.formats import COMPRESSED
-from ranktune.solvers.data.readers.frames import Known, Table, learnt, queries_of
+from ranktune.solvers.data.readers.frames import FeatureSchema, FrameTable, learnt, queries_of
 from ranktune.solvers.data.readers.judgments import read_judgments
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.readers.tables.batches import WiderType
@@ -54,7 +54,7 @@ def write_table(
     """
     if path.suffix in COMPRESSED:
         return False
-    file = open_training(path, Wanted.of(options))
+    file = open_training(path, WantedRoles.of(options))
     try:
         while True:
             try:
@@ -77,16 +77,16 @@ def _write(
     judgments = None if qrels is None else read_judgments(qrels, options)
     if judgments is not None and judgments.weights is not None:
         return False
-    wanted, missing = Wanted.of(options), options.get("missing", "keep")
+    wanted, missing = WantedRoles.of(options), options.get("missing", "keep")
     taken = roles(file.table.names, wanted, qrels=qrels is not None)
     other = _without_numbers(file, taken.features)
     chosen = other or list(taken.features[:1])
     held = list(dict.fromkeys([*taken.keys, *chosen]))
 
-    def table_of(columns: pa.Table) -> Table:
-        return Table(with_whole_ids(columns, [name for name in file.ids if name in columns.column_names]))
+    def table_of(columns: pa.Table) -> FrameTable:
+        return FrameTable(with_whole_ids(columns, [name for name in file.ids if name in columns.column_names]))
 
-    def narrowed(table: Table, known: Known | None = None) -> Queries:
+    def narrowed(table: FrameTable, known: FeatureSchema | None = None) -> Queries:
         """Return the queries of a table with the known features, else the chosen ones."""
         features = chosen if known is None else known.columns
         return queries_of(table, replace(wanted, features=features, drop=()), missing, judgments, known)
@@ -94,18 +94,18 @@ def _write(
     whole = None
     if file.is_text and other and _HELD * Path(file.table.name).stat().st_size <= free_memory():
         whole = with_dates(of_few_types(file.table.read(list(dict.fromkeys([*held, *taken.features])))), other)
-    narrow, encoding = None, Encoding()
+    narrow, encoding = None, TableEncoding()
     if other or not file.is_text:
         few = table_of(file.table.read(held) if whole is None else whole.select(held))
         known = learnt(few, replace(wanted, features=chosen, drop=()), missing, qrels=qrels is not None)
         encoding = known.encoding
-        narrow = narrowed(few, known if missing == "error" else Known(known.feature_names[:1], encoding))
+        narrow = narrowed(few, known if missing == "error" else FeatureSchema(known.feature_names[:1], encoding))
     if other != _without_numbers(file, taken.features):
         raise WiderType
     names = tuple(name for label in taken.features for name in encoding.features_of(label))
     parts = list[pa.Table]()
     kept = held if narrow is None else []
-    blocks = _blocks(file, whole, Known(names, encoding), missing, kept, parts)
+    blocks = _blocks(file, whole, FeatureSchema(names, encoding), missing, kept, parts)
     first = next(blocks, None)
     if first is None:
         raise DataError("there are no rows: there must be one a document.")
@@ -135,7 +135,12 @@ def _without_numbers(file: TrainingFile, names: Sequence[str]) -> list[str]:
 
 
 def _blocks(
-    file: TrainingFile, whole: pa.Table | None, known: Known, missing: str, held: Sequence[str], parts: list[pa.Table]
+    file: TrainingFile,
+    whole: pa.Table | None,
+    known: FeatureSchema,
+    missing: str,
+    held: Sequence[str],
+    parts: list[pa.Table],
 ) -> Iterator[Matrix]:
     """Yield the features of a table in batches of rows, in the order of the file, (n_rows, n_features) each.
 

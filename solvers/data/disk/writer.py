@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ints, Json
 from ranktune.solvers.core.files.arrays import GrowingArray, declared, mapped
 from ranktune.solvers.core.files.atomic import atomic_write
-from ranktune.solvers.data.columns.encoding import Encoding
+from ranktune.solvers.data.columns.encoding import TableEncoding
 from ranktune.solvers.data.columns.table import column_of
 from ranktune.solvers.data.disk.ids import DocumentIds, as_array, as_json
 from ranktune.solvers.data.queries import Queries
@@ -24,14 +24,14 @@ FORMAT, VERSION, INDEX = "ranktune queries", 2, "queries.json"
 CSR_PARTS = ("data", "indices", "indptr")
 
 
-class Known(TypedDict, total=False):
+class StoredColumns(TypedDict, total=False):
     """What is known of queries when all are written, see `Queries`; source says where they come from."""
 
     feature_names: tuple[str, ...] | None
     has_missing: bool
     columns: Mapping[str, Array]
     dated: bool
-    encoding: Encoding | None
+    encoding: TableEncoding | None
     rows: Ints | None
     source: Json | None
 
@@ -96,7 +96,7 @@ class QueriesWriter:
         columns = columns_of(queries, DOCUMENT)
         self.add(features, queries.grades, queries.document_ids if documents else None, columns)
 
-    def finish(self, starts: Ints, query_ids: Array, **known: Unpack[Known]) -> None:
+    def finish(self, starts: Ints, query_ids: Array, **known: Unpack[StoredColumns]) -> None:
         """Write what is known at the end."""
         ids, encoding = as_array(query_ids), known.get("encoding")
         arrays = {"starts": starts, "query_ids": ids, "rows": known.get("rows")}

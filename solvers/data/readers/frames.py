@@ -20,33 +20,33 @@ from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
 from ranktune.solvers.data.columns.arrow import TableColumn, as_arrow, encoded_values, is_frame, numbered, table_column
 from ranktune.solvers.data.columns.dates import dates, with_dates
-from ranktune.solvers.data.columns.encoding import Encoding, check_features
+from ranktune.solvers.data.columns.encoding import TableEncoding, check_features
 from ranktune.solvers.data.columns.grammar import number_of, repeated, values_by_name
-from ranktune.solvers.data.columns.learning import Taken, learn, taken
+from ranktune.solvers.data.columns.learning import FeatureColumn, learn, taken
 from ranktune.solvers.data.columns.meanings import usual_grades
-from ranktune.solvers.data.columns.roles import GRADES_RULE, Roles, Wanted, name_grades, number_each, roles
+from ranktune.solvers.data.columns.roles import GRADES_RULE, Roles, WantedRoles, name_grades, number_each, roles
 from ranktune.solvers.data.columns.table import COLUMNS, OPTIONS, column_of
 from ranktune.solvers.data.columns.usual import plain, usual
 from ranktune.solvers.data.columns.values import contents, encoded, numbers
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.query_columns.column import Column
-from ranktune.solvers.data.readers.judgments import Judgments
+from ranktune.solvers.data.readers.judgments import GradeTable
 from ranktune.solvers.data.readers.parsing.options import Missing
 
 
 def is_table(value: object) -> bool:
-    """Return whether value is a data frame, or a `Table` of one."""
-    return isinstance(value, Table) or is_frame(value)
+    """Return whether value is a data frame, or a `FrameTable` of one."""
+    return isinstance(value, FrameTable) or is_frame(value)
 
 
-def as_table(value: object) -> Table:
-    """Return a data frame, or a `Table` of one, as a table."""
-    return value if isinstance(value, Table) else Table(value)
+def as_table(value: object) -> FrameTable:
+    """Return a data frame, or a `FrameTable` of one, as a table."""
+    return value if isinstance(value, FrameTable) else FrameTable(value)
 
 
 @dataclass(frozen=True)
-class Table:
+class FrameTable:
     """An Arrow table, and what is known of it besides its columns. It is made of any data frame.
 
     features are the feature columns where the format of the file says which they are. sizes are the numbers of
@@ -68,7 +68,7 @@ class Table:
         object.__setattr__(self, "index", tuple(name for name in index if name is not None))
         object.__setattr__(self, "frame", as_arrow(self.frame))
 
-    def roles(self, wanted: Wanted, known: Known | None = None, *, qrels: bool = False) -> Roles:
+    def roles(self, wanted: WantedRoles, known: FeatureSchema | None = None, *, qrels: bool = False) -> Roles:
         """Return how the columns are taken."""
         names = tuple(self.frame.column_names)
         if self.frame.num_rows == 0:
@@ -90,11 +90,11 @@ class Table:
         return self.ids if roles["query"] is None else _ids(self.frame, roles["query"])
 
 
-class Known(NamedTuple):
+class FeatureSchema(NamedTuple):
     """The features that a table must give, those of a model or of the training data, and how columns become them."""
 
     feature_names: tuple[str, ...]
-    encoding: Encoding
+    encoding: TableEncoding
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -103,7 +103,11 @@ class Known(NamedTuple):
 
 
 def queries_of(
-    table: Table, wanted: Wanted, missing: Missing = "keep", qrels: Judgments | None = None, known: Known | None = None
+    table: FrameTable,
+    wanted: WantedRoles,
+    missing: Missing = "keep",
+    qrels: GradeTable | None = None,
+    known: FeatureSchema | None = None,
 ) -> Queries:
     """Return the rows of a table grouped by query, with the grades of qrels where they are given."""
     check_choice("missing", missing, get_args(Missing))
@@ -151,18 +155,20 @@ def queries_of(
 
 def _learnt(
     frame: pa.Table, roles: Roles, ids: Ids | None, sizes: Sequence[int] | None, *, missing: str, levels: int
-) -> Known:
+) -> FeatureSchema:
     """Return the features of a training table and how its columns become them."""
     encoding = learn(frame, roles, cache(lambda: _query_of_row(frame.num_rows, ids, sizes)), missing, levels)
-    return Known(tuple(name for label in roles.features for name in encoding.features_of(label)), encoding)
+    return FeatureSchema(tuple(name for label in roles.features for name in encoding.features_of(label)), encoding)
 
 
-def learnt(table: Table, wanted: Wanted, missing: Missing, *, qrels: bool) -> Known:
+def learnt(table: FrameTable, wanted: WantedRoles, missing: Missing, *, qrels: bool) -> FeatureSchema:
     """Return the features of a training table and how its columns become them."""
     return _learnt(*_training_rows(table, wanted, qrels), missing=missing, levels=wanted.levels)
 
 
-def taken_as(table: Table, wanted: Wanted, missing: Missing, *, qrels: bool) -> tuple[Roles, dict[str, Taken]]:
+def taken_as(
+    table: FrameTable, wanted: WantedRoles, missing: Missing, *, qrels: bool
+) -> tuple[Roles, dict[str, FeatureColumn]]:
     """Return how the columns of a training table are taken, and as what the feature columns."""
     frame, columns, ids, sizes = _training_rows(table, wanted, qrels)
     return columns, taken(
@@ -171,7 +177,7 @@ def taken_as(table: Table, wanted: Wanted, missing: Missing, *, qrels: bool) -> 
 
 
 def _training_rows(
-    table: Table, wanted: Wanted, qrels: bool
+    table: FrameTable, wanted: WantedRoles, qrels: bool
 ) -> tuple[pa.Table, Roles, Ids | None, Sequence[int] | None]:
     columns = table.roles(wanted, qrels=qrels)
     ids = table.query_ids(columns)
@@ -185,12 +191,12 @@ def _query_of_row(n_rows: int, ids: Ids | None, sizes: Sequence[int] | None) -> 
     return put_back(numbers, grouping.rows)
 
 
-def _grades(frame: pa.Table, name: str, wanted: Wanted) -> Array:
+def _grades(frame: pa.Table, name: str, wanted: WantedRoles) -> Array:
     """Return the grades, (n_rows,); ratings that were not named as the grade may be those of a product."""
     column = table_column(frame, name)
     others = [other for other in frame.column_names if other not in (name, *wanted.named)]
     known = values_by_name(wanted.grades or (), GRADES_RULE, number_of)
-    if plain(name) in usual("rating") and wanted.grade == Wanted.grade and column.is_numeric:
+    if plain(name) in usual("rating") and wanted.grade == WantedRoles.grade and column.is_numeric:
         values = numbers(column, "grade", "keep")
         if not np.array_equal(values, np.round(values)):
             raise name_grades(

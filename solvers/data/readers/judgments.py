@@ -22,7 +22,7 @@ from ranktune.solvers.core.table import named
 from ranktune.solvers.data.columns.grammar import ids_of
 
 
-class Judged(NamedTuple):
+class JudgedRows(NamedTuple):
     """The grades of the rows of a table, (n_kept,), their weights, and which rows are kept, None for all."""
 
     grades: Floats
@@ -31,7 +31,7 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Judgments:
+class GradeTable:
     """The grades of documents by query id and document id, both as text; weights are those of judgments from clicks.
 
     words are those of queries that the file gives beside their ids: the data may have either as ids. Where there are
@@ -47,7 +47,7 @@ class Judgments:
         """Return the grade of a document, NaN where it is not judged."""
         return self.by_query.get(self.words.get(query, query), {}).get(document, math.nan)
 
-    def of(self, query_ids: Ids | None, document_ids: Array | None) -> Judged:
+    def of(self, query_ids: Ids | None, document_ids: Array | None) -> JudgedRows:
         """Return the grades of rows, with a RankTuneWarning about those that are not judged.
 
         They have grade 0; judgments from clicks leave them out. Raises DataError if rows have no query or document id,
@@ -84,14 +84,14 @@ class Judgments:
                 stacklevel=5,
             )
         if self.weights is None:
-            return Judged(np.where(known, grades, 0.0))
+            return JudgedRows(np.where(known, grades, 0.0))
         weights = [
             self.weights[query][document] for (query, document), judged in zip(pairs, known, strict=True) if judged
         ]
-        return Judged(grades[known], np.array(weights), known)
+        return JudgedRows(grades[known], np.array(weights), known)
 
 
-def read_judgments(path: str | Path, given: JsonView = MappingProxyType({})) -> Judgments:
+def read_judgments(path: str | Path, given: JsonView = MappingProxyType({})) -> GradeTable:
     """Return the judgments in a file, plain or compressed, whose form `judgment_files` finds.
 
     given are options of reading, such as qid="keyword", which hold where a column of the file has that title. Raises
@@ -110,4 +110,4 @@ def read_judgments(path: str | Path, given: JsonView = MappingProxyType({})) -> 
         if weight is not None:
             weights.setdefault(query, {})[document] = weight
     words = {text: query for text, query in words.items() if text not in by_query}
-    return Judgments(Path(path), by_query, weights or None, words)
+    return GradeTable(Path(path), by_query, weights or None, words)

@@ -13,7 +13,7 @@ from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.columns.arrow import is_frame
 from ranktune.solvers.data.grouping import check_no_query_column
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.frames import Table
+from ranktune.solvers.data.readers.frames import FrameTable
 from ranktune.solvers.data.readers.parsing.feature_rows import DENSE_SHARE
 
 
@@ -38,11 +38,11 @@ def are_parts(source: object) -> bool:
     return isinstance(source, tuple) and len(source) == 3 and is_frame(source[0])
 
 
-def table_of_parts(parts: tuple[Any, Any, Any]) -> Table:
+def table_of_parts(parts: tuple[Any, Any, Any]) -> FrameTable:
     """Return the table of a data frame of features, grades and query ids."""
     frame, grades, qid = parts
     check_no_query_column(frame, grouped=True)
-    return Table(frame, grades=grades, ids=qid)
+    return FrameTable(frame, grades=grades, ids=qid)
 
 
 def from_lightgbm(dataset: Any) -> Queries:

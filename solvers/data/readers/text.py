@@ -25,9 +25,9 @@ from ranktune.solvers.data.grouping import Grouping, group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.decimals import Bytes, exact_double, exact_single
 from ranktune.solvers.data.readers.parsing.faults import fault_error, line_of, second_occurrence
-from ranktune.solvers.data.readers.parsing.feature_rows import Rows
+from ranktune.solvers.data.readers.parsing.feature_rows import RowCollector
 from ranktune.solvers.data.readers.parsing.options import Layout, LineOptions, Missing
-from ranktune.solvers.data.readers.parsing.parse_buffers import Columns, Fault, Grouped, ParseBuffers, ParseResult
+from ranktune.solvers.data.readers.parsing.parse_buffers import Columns, Grouped, LineFault, ParseBuffers, ParseResult
 from ranktune.solvers.data.readers.parsing.parser import in_order, parse
 from ranktune.solvers.data.readers.parsing.query_runs import QueryRuns, decoded, group_file, group_sizes, text_array
 from ranktune.solvers.data.readers.parsing.small_texts import SMALL_TEXT, parse_common
@@ -94,7 +94,7 @@ def read_text(
     ([[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]], ['a', 'b'])
     """
     blocks = TextBlocks(Path(path), n_features=n_features, **options)
-    rows = Rows(options.get("layout", "auto"), blocks.dtype, n_features)
+    rows = RowCollector(options.get("layout", "auto"), blocks.dtype, n_features)
     parts: list[Floats] = []
     documents: list[Sequence[str] | int] = []  # an int: so many rows without a comment
     for block in blocks:
@@ -194,7 +194,7 @@ class TextBlocks:
             values, columns = self._sorted(text, into, values, columns, ends)
         if self.n_features is not None and result.width > self.n_features:
             self._raise_width(text, into, columns, ends, self.n_features)
-        if result.fault != Fault.NONE:  # last: the rows before it may hold an earlier fault
+        if result.fault != LineFault.NONE:  # last: the rows before it may hold an earlier fault
             self._raise(text, result.fault, result.offset)
         block = None
         if n_rows:
@@ -217,7 +217,7 @@ class TextBlocks:
             raise DataError(f"{self.position.path}: no line has a feature. {_FORM}")
         return n_features
 
-    def _raise(self, text: Bytes, fault: Fault, offset: int) -> None:
+    def _raise(self, text: Bytes, fault: LineFault, offset: int) -> None:
         limit, dtype = self.max_features, self.dtype.name
         raise fault_error(self._at, text, fault, offset, max_features=limit, dtype=dtype)
 
@@ -237,18 +237,20 @@ class TextBlocks:
             if which < 0:
                 into.grades[-1 - which] = exact_double(number)
                 if not 0.0 <= into.grades[-1 - which] < math.inf:
-                    self._raise(text, Fault.GRADE_NEGATIVE if number[0] == "-" else Fault.GRADE_NOT_FINITE, first)
+                    self._raise(
+                        text, LineFault.GRADE_NEGATIVE if number[0] == "-" else LineFault.GRADE_NOT_FINITE, first
+                    )
                 continue
             double = exact_double(number)
             value = exact_single(number) if self._single else double
             if is_largest(double):
                 if self.missing == "error":
-                    self._raise(text, Fault.VALUE_MISSING, first)
+                    self._raise(text, LineFault.VALUE_MISSING, first)
                 value, self._marked = math.nan if self.missing == "keep" else 0.0, True
                 self.has_missing |= self.missing == "keep"
             elif math.isinf(value):
                 if self.missing != "zero" or math.isfinite(double):
-                    self._raise(text, Fault.VALUE_TOO_LARGE, first)
+                    self._raise(text, LineFault.VALUE_TOO_LARGE, first)
                 value = 0.0
             into.values[which] = value
 
@@ -267,7 +269,7 @@ class TextBlocks:
         if len(twice):
             index = int(columns[twice[0]]) + self.base
             line = int(into.lines[row[twice[0]]])
-            self._raise(text, Fault.INDEX_TWICE, second_occurrence(text, line, index))
+            self._raise(text, LineFault.INDEX_TWICE, second_occurrence(text, line, index))
         return values, columns
 
     def grouping(self, qid: Ids | None, group: Sizes | None) -> Grouping:

@@ -14,16 +14,16 @@ import numpy as np
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.core.table import named
-from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, Decision, Undecided, answered
-from ranktune.solvers.data.columns.encoding import Encoding, alike
-from ranktune.solvers.data.columns.roles import ROLES, Wanted
+from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, ColumnQuestion, Undecided, answered
+from ranktune.solvers.data.columns.encoding import TableEncoding, alike
+from ranktune.solvers.data.columns.roles import ROLES, WantedRoles
 from ranktune.solvers.data.columns.table import OPTIONS, column_of
 from ranktune.solvers.data.conversion.cache import is_worth_keeping, read_cached
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.query_columns.column import DOCUMENT
 from ranktune.solvers.data.readers.formats import (
     READERS,
-    Reader,
+    DataReader,
     check_options,
     check_part,
     find_reader,
@@ -35,14 +35,14 @@ from ranktune.solvers.data.readers.parsing.options import LoadOptions, ReadOptio
 from ranktune.solvers.data.readers.parsing.query_runs import BESIDE, columns_beside, file_beside
 from ranktune.solvers.data.readers.parsing.streams import check_path
 from ranktune.solvers.data.sources.inspection import questions_on, suspects
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.columns import TEXT_RULES, aligned, as_taken, leaves_out_missing
 
 if TYPE_CHECKING:
-    from ranktune.solvers.data.readers.frames import Known, Table
+    from ranktune.solvers.data.readers.frames import FeatureSchema, FrameTable
 
-__all__ = ["Split", "load", "read"]
+__all__ = ["QuerySplit", "load", "read"]
 
 
 _TRAIN_ONLY = ("n_features", "group", "layout")  # options that do not apply to vali and test
@@ -50,7 +50,9 @@ MANY_DOCUMENTS = 100
 """Documents of which some has a feature with a number in the later half, where the model learned from such."""
 
 
-def load(train: object, *, vali: object = None, test: object = None, **options: Unpack[LoadOptions]) -> list[Split]:
+def load(
+    train: object, *, vali: object = None, test: object = None, **options: Unpack[LoadOptions]
+) -> list[QuerySplit]:
     """Read training data, with validation and test data where there are any.
 
     Parameters
@@ -91,13 +93,13 @@ def load(train: object, *, vali: object = None, test: object = None, **options: 
         if vali is not None or test is not None:
             raise DataError(f"{train} brings its own validation and test queries. Leave vali and test out.")
         check_options(reader, options, train)
-        splits: list[Split] = named(reader.splits)(train, **options)
+        splits: list[QuerySplit] = named(reader.splits)(train, **options)
         return splits
     fitted = read(train, **options)
     parts = [
         None if part is None else _like(fitted, part, what, options) for part, what in ((vali, "vali"), (test, "test"))
     ]
-    return [Split(name_of(train), fitted, *parts)]
+    return [QuerySplit(name_of(train), fitted, *parts)]
 
 
 def read(
@@ -105,7 +107,7 @@ def read(
     *,
     n_features: int | None = None,
     feature_names: Sequence[str] | None = None,
-    encoding: Encoding | None = None,
+    encoding: TableEncoding | None = None,
     graded: bool = True,
     solver: str = "",
     **options: Unpack[ReadOptions],
@@ -132,7 +134,7 @@ def read(
         That of the model that scores the documents, by which it takes them.
     **options
         Options of `read_text` (dtype, one_based, missing, max_features, layout, qid, group, grades)
-        for text; of `Wanted` (grade, grades, qid, document, features, drop, levels, weight,
+        for text; of `WantedRoles` (grade, grades, qid, document, features, drop, levels, weight,
         document_weight, position, time, group_by_time, session, missing) for tables and frames, and qrels, a file of
         judgments that gives the grades.
 
@@ -223,7 +225,9 @@ def warn_of_other_features(queries: Queries, source: object, n_features: int) ->
         )
 
 
-def open_table(source: object, wanted: Wanted | None = None, encoding: Encoding | None = None) -> Table | None:
+def open_table(
+    source: object, wanted: WantedRoles | None = None, encoding: TableEncoding | None = None
+) -> FrameTable | None:
     """Return a table file or a data frame as a table, which load and read take too; None for any other source.
 
     wanted says which columns are ids. The columns that an encoding knows as categories or dates are read as text where
@@ -231,10 +235,10 @@ def open_table(source: object, wanted: Wanted | None = None, encoding: Encoding 
     """
     if not is_table(source) or (isinstance(source, str | Path) and not Path(source).exists()):
         return None
-    return _table(reader_of(source), source, wanted or Wanted(), encoding)
+    return _table(reader_of(source), source, wanted or WantedRoles(), encoding)
 
 
-def _table(reader: Reader, source: object, wanted: Wanted, encoding: Encoding | None) -> Table:
+def _table(reader: DataReader, source: object, wanted: WantedRoles, encoding: TableEncoding | None) -> FrameTable:
     """Return what a reader makes of a source as a table."""
     from ranktune.solvers.data.readers.frames import as_table  # imports Arrow, which only tables need
 
@@ -245,9 +249,9 @@ def _table(reader: Reader, source: object, wanted: Wanted, encoding: Encoding | 
     return replace(as_table(named(reader.table)(path, *given)), path=path)
 
 
-def decisions_of(table: Table, options: ReadOptions) -> tuple[list[Decision], ReadOptions]:
+def decisions_of(table: FrameTable, options: ReadOptions) -> tuple[list[ColumnQuestion], ReadOptions]:
     """Return all that is to be decided about a table, and options with the answers without which it cannot be read."""
-    asked = list[Decision]()
+    asked = list[ColumnQuestion]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # reading it warns
         while True:
@@ -270,15 +274,15 @@ def decisions_of(table: Table, options: ReadOptions) -> tuple[list[Decision], Re
                 return [*asked, *questions_on(suspects(queries), options.get("features"))], options
 
 
-def _known(names: tuple[str, ...] | None, encoding: Encoding | None) -> Known | None:
+def _known(names: tuple[str, ...] | None, encoding: TableEncoding | None) -> FeatureSchema | None:
     if names is None or encoding is None:
         return None
-    from ranktune.solvers.data.readers.frames import Known
+    from ranktune.solvers.data.readers.frames import FeatureSchema
 
-    return Known(names, encoding)
+    return FeatureSchema(names, encoding)
 
 
-def _check_alike(queries: Queries, known: Known | None, what: str) -> None:
+def _check_alike(queries: Queries, known: FeatureSchema | None, what: str) -> None:
     if known is not None and not alike(queries.encoding, known.encoding):
         raise DataError(
             f"{what}: its dates or categories were taken in another way than those of the training data. Give the "
@@ -287,7 +291,7 @@ def _check_alike(queries: Queries, known: Known | None, what: str) -> None:
 
 
 def _fit_to_model(
-    options: ReadOptions, names: tuple[str, ...] | None, encoding: Encoding | None, *, graded: bool
+    options: ReadOptions, names: tuple[str, ...] | None, encoding: TableEncoding | None, *, graded: bool
 ) -> None:
     """Change options to the columns of a model: its features are known, and without grades only they matter."""
     if names is not None:
@@ -302,7 +306,7 @@ def _fit_to_model(
 
 
 def _read(
-    reader: Reader, source: object, options: ReadOptions, known: Known | None, n_features: int | None = None
+    reader: DataReader, source: object, options: ReadOptions, known: FeatureSchema | None, n_features: int | None = None
 ) -> Queries:
     check_options(reader, options, source)
     given: Json = {**options}
@@ -312,7 +316,7 @@ def _read(
 
     def whole() -> Queries:
         if reader.table:
-            table = _table(reader, source, Wanted.of(options), None if known is None else known.encoding)
+            table = _table(reader, source, WantedRoles.of(options), None if known is None else known.encoding)
             return _from_table(table, options, known)
         queries: Queries = named(reader.queries)(place, **given)
         return queries
@@ -327,7 +331,7 @@ def _read(
     return queries.given(**columns_beside(place, queries.n_documents)) if beside else queries
 
 
-def _from_table(table: Table, options: ReadOptions, known: Known | None = None) -> Queries:
+def _from_table(table: FrameTable, options: ReadOptions, known: FeatureSchema | None = None) -> Queries:
     try:
         return _queries_of(table, options, known)
     except Undecided as error:
@@ -339,17 +343,17 @@ def _from_table(table: Table, options: ReadOptions, known: Known | None = None) 
         raise DataError(f"{table.path}: {error}") from None
 
 
-def _queries_of(table: Table, options: ReadOptions, known: Known | None = None) -> Queries:
+def _queries_of(table: FrameTable, options: ReadOptions, known: FeatureSchema | None = None) -> Queries:
     from ranktune.solvers.data.readers.frames import queries_of
 
     qrels = options.get("qrels")
     judgments = None if qrels is None else read_judgments(qrels, options)
     if known is not None:
         options = _with_roles(options, known.encoding, table)
-    return queries_of(table, Wanted.of(options), options.get("missing", "keep"), judgments, known)
+    return queries_of(table, WantedRoles.of(options), options.get("missing", "keep"), judgments, known)
 
 
-def _with_roles(options: ReadOptions, encoding: Encoding, table: Table) -> ReadOptions:
+def _with_roles(options: ReadOptions, encoding: TableEncoding, table: FrameTable) -> ReadOptions:
     """Return options with those that are not given as they were for the training table, if those columns exist."""
     present = set(table.frame.column_names)
     columns = {role.option: getattr(encoding, name) for name, role in ROLES.items() if hasattr(encoding, name)}

@@ -11,15 +11,15 @@ import numpy as np
 from scipy import sparse
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Json, Mask
-from ranktune.solvers.data.columns.decisions import Decision, Undecided, answered, left_out
+from ranktune.solvers.data.columns.decisions import ColumnQuestion, Undecided, answered, left_out
 from ranktune.solvers.data.columns.meanings import tells_after
-from ranktune.solvers.data.columns.roles import RESERVED, Wanted, exact_names, named
+from ranktune.solvers.data.columns.roles import RESERVED, WantedRoles, exact_names, named
 from ranktune.solvers.data.columns.usual import USUAL, plain
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 
 if TYPE_CHECKING:
-    from ranktune.solvers.data.readers.frames import Table
+    from ranktune.solvers.data.readers.frames import FrameTable
 
 ID, POSITION, LEAK, DATE = "id", "position", "leak", "date"
 
@@ -61,19 +61,19 @@ class Suspect:
     is_asked: bool = False
 
     @property
-    def decision(self) -> Decision:
+    def decision(self) -> ColumnQuestion:
         """What is asked about it."""
         if not self.is_named:
-            return Decision(
+            return ColumnQuestion(
                 f"feature {self.name} {self.reason} {_UNKNOWN}: remove it from the data.", (), self.is_asked
             )
         remedy = f"{_UNKNOWN}: {_drop(self.name)}."
         if self.is_asked:
             remedy = f"Is it known before the ranking? If not: {_drop(self.name)}. If so, {named(self.name)}"
-        return Decision(f"feature {self.name} {self.reason} {remedy}", left_out([self.name]), self.is_asked)
+        return ColumnQuestion(f"feature {self.name} {self.reason} {remedy}", left_out([self.name]), self.is_asked)
 
 
-def questions_on(listed: Sequence[Suspect], features: Sequence[str] | str | None) -> list[Decision]:
+def questions_on(listed: Sequence[Suspect], features: Sequence[str] | str | None) -> list[ColumnQuestion]:
     """Return what is asked about suspects, but those that the option features names."""
     return [suspect.decision for suspect in listed if suspect.name not in exact_names(features)]
 
@@ -127,7 +127,7 @@ def suspects(queries: Queries) -> list[Suspect]:
     return sorted(found.values(), key=lambda suspect: places.get(suspect.name, -1))
 
 
-def column_report(table: Table, options: ReadOptions, listed: Sequence[Suspect]) -> list[Json]:
+def column_report(table: FrameTable, options: ReadOptions, listed: Sequence[Suspect]) -> list[Json]:
     """Return for each column its name, type, what it is taken as, and a note on what should perhaps be changed.
 
     What the names of the columns leave open is taken by the likeliest answer.
@@ -135,7 +135,9 @@ def column_report(table: Table, options: ReadOptions, listed: Sequence[Suspect])
     from ranktune.solvers.data.readers.frames import taken_as  # imports Arrow, which only tables need
 
     try:
-        roles, features = taken_as(table, Wanted.of(options), options.get("missing", "keep"), qrels="qrels" in options)
+        roles, features = taken_as(
+            table, WantedRoles.of(options), options.get("missing", "keep"), qrels="qrels" in options
+        )
     except Undecided as error:
         return column_report(table, cast(ReadOptions, answered(options, error.decisions)), listed)
     reasons, labels = {suspect.name: suspect.reason for suspect in listed}, set(roles.features)

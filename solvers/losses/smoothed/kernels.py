@@ -40,7 +40,7 @@ WIDE = 600.0
 """Scores of a list that are further apart are not taken to the exponent one by one."""
 
 
-class Lists(NamedTuple):
+class SmoothedLists(NamedTuple):
     """What of lists does not depend on scores.
 
     starts   (n_lists + 1,) the first document of each list, and the number of documents
@@ -61,7 +61,7 @@ class Lists(NamedTuple):
     copies: Floats
 
 
-class Rule(NamedTuple):
+class SmoothedWeights(NamedTuple):
     """The kind of weights, v of the first K ranks, the samples, the table of their noise, and the loss of pairs.
 
     The loss and the sum of the weights are those of all pairs only where valued, which takes logarithms. swaps is the
@@ -120,7 +120,14 @@ class Scores(NamedTuple):
 
 @compiled
 def derivatives(
-    rule: Rule, lists: Lists, number: int, first: int, last: int, scores: Floats, slope: Floats, bend: Floats
+    rule: SmoothedWeights,
+    lists: SmoothedLists,
+    number: int,
+    first: int,
+    last: int,
+    scores: Floats,
+    slope: Floats,
+    bend: Floats,
 ) -> tuple[float, float]:
     """Return the loss of the lists from number first up to but without last, in the round of that number.
 
@@ -181,7 +188,7 @@ def derivatives(
 
 @compiled
 def _neighbours(
-    rule: Rule, lists: Lists, scores: Scores, a: int, order: Ints, slope: Floats, bend: Floats
+    rule: SmoothedWeights, lists: SmoothedLists, scores: Scores, a: int, order: Ints, slope: Floats, bend: Floats
 ) -> tuple[float, float]:
     """Add the derivatives of the pairs of documents at successive places of order; return their loss and weights.
 
@@ -233,7 +240,9 @@ def _arrange(codes: Codes, levels: int, k: int, sums: Sums) -> None:
 
 
 @compiled
-def _add_samples(rule: Rule, swaps: int | None, x: Floats, codes: Codes, levels: int, k: int, sums: Sums) -> None:
+def _add_samples(
+    rule: SmoothedWeights, swaps: int | None, x: Floats, codes: Codes, levels: int, k: int, sums: Sums
+) -> None:
     """Overwrite counts or by_level and together with what the rankings say."""
     count = len(x) - sums.ends[levels - 1]
     if swaps is None:
@@ -314,7 +323,7 @@ def _change(
 
 @compiled
 def _pairs(
-    rule: Rule,
+    rule: SmoothedWeights,
     swaps: int | None,
     scores: Scores,
     x: Floats,

@@ -35,7 +35,7 @@ class Computed(NamedTuple):
 
 
 @dataclass
-class Columns:
+class SplitColumns:
     """The columns that splits compare: n_features as they are, and those computed, which are numbered after them."""
 
     n_features: int
@@ -55,7 +55,7 @@ class LibraryModel:
     """
 
     trees: Trees
-    columns: Columns
+    columns: SplitColumns
     names: tuple[str, ...] | None
     library: str
     base: float = 0.0

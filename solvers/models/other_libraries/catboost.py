@@ -17,8 +17,8 @@ import numpy as np
 from ranktune.solvers.core.arrays import Array, Floats, Ints, JsonView, Mask
 from ranktune.solvers.models.other_libraries.base import (
     MOST_FEATURES,
-    Columns,
     LibraryModel,
+    SplitColumns,
     UnsupportedModelError,
     demand,
     item_of,
@@ -76,7 +76,7 @@ def _model(content: bytes) -> LibraryModel:
     numbered = features.names in (("",) * n_features, tuple(map(str, range(n_features))))
     demand(numbered or len({*features.names, ""}) == n_features + 1, "names of features are empty or not distinct")
     trees = _sided(_trees(whole, features), features)
-    return LibraryModel(trees, Columns(n_features), None if numbered else features.names, "CatBoost", bias)
+    return LibraryModel(trees, SplitColumns(n_features), None if numbered else features.names, "CatBoost", bias)
 
 
 def _sided(trees: list[SymmetricTree], features: _Features) -> Trees:

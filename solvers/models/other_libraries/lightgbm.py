@@ -22,9 +22,9 @@ from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.data.columns.grammar import json_of
 from ranktune.solvers.models.other_libraries.base import (
     MOST_FEATURES,
-    Columns,
     Computed,
     LibraryModel,
+    SplitColumns,
     UnsupportedModelError,
     demand,
     item_of,
@@ -58,7 +58,7 @@ def trees_of(text: str, has_missing: bool) -> Trees:
 
     Raises DataError where the text is not whole, or a split is by categories.
     """
-    columns = Columns(MOST_FEATURES)
+    columns = SplitColumns(MOST_FEATURES)
     trees = _trees(_parts(text)[1:], columns)
     demand(not columns.computed, "a split is by categories, or takes 0 for missing")
     return trees if has_missing else trees.with_sides_of(None)
@@ -74,7 +74,7 @@ def _model(text: str) -> LibraryModel:
     demand(len(names) == len(set(names)) == n_features, f"{n_features} features have {len(set(names))} names")
     sizes = [len(f"Tree={part}\n") for part in parts]
     demand(_whole([fields], "tree_sizes", [len(parts)]).tolist() == sizes, "tree_sizes are not those of the trees")
-    columns = Columns(n_features)
+    columns = SplitColumns(n_features)
     trees = _trees(parts, columns)
     numbered = names == tuple(f"Column_{number}" for number in range(n_features))
     return LibraryModel(trees, columns, None if numbered else names, "LightGBM", levels=levels_in(text))
@@ -116,7 +116,7 @@ def _fields(part: str) -> Fields:
     return fields
 
 
-def _trees(parts: Sequence[str], columns: Columns) -> Trees:
+def _trees(parts: Sequence[str], columns: SplitColumns) -> Trees:
     """Return the trees in these texts, which are read together: each by itself would take several times as long."""
     fields = [_fields(part) for part in parts]
     if any(each.get("is_linear", "0") != "0" for each in fields):

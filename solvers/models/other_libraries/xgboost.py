@@ -22,9 +22,9 @@ from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, Mask, Mat
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.models.other_libraries.base import (
     MOST_FEATURES,
-    Columns,
     Computed,
     LibraryModel,
+    SplitColumns,
     UnsupportedModelError,
     demand,
     item_of,
@@ -58,7 +58,7 @@ def trees_of(raw: bytes | bytearray, with_missing: Mask | None) -> Trees:
     with_missing, (n_features,), are the features of which XGBoost has seen missing values: the side of others is
     arbitrary, so that it becomes that of 0. Raises DataError where a split is by categories.
     """
-    columns = Columns(MOST_FEATURES)
+    columns = SplitColumns(MOST_FEATURES)
     trees = _trees(json.loads(bytes(raw))["learner"]["gradient_booster"], columns)
     demand(not columns.computed, "a split is by categories")
     return trees.with_sides_of(with_missing)
@@ -75,7 +75,7 @@ def model_of(content: bytes, last: int | None = None) -> LibraryModel:
     names = tuple(learner.get("feature_names", ()))
     demand(all(isinstance(name, str) for name in names), "feature_names are not names")
     demand(len(set(names)) in ({n_features} if names else {0}), f"{n_features} features have {len(set(names))} names")
-    columns = Columns(n_features)
+    columns = SplitColumns(n_features)
     booster = item_of(learner, "gradient_booster", dict)
     trees = _trees(booster, columns, _best_iteration(learner) if last is None else last)
     objective = item_of(item_of(learner, "objective", dict), "name", str)
@@ -129,7 +129,7 @@ def _base(text: str, objective: str) -> float:
     return float(np.log(base)) if objective in LOGARITHMIC else base
 
 
-def _trees(booster: Json, columns: Columns, last: int | None = None) -> Trees:
+def _trees(booster: Json, columns: SplitColumns, last: int | None = None) -> Trees:
     """Return the trees of a booster, up to those of the iteration last if it is given."""
     name = item_of(booster, "name", str)
     if name not in ("gbtree", "dart"):
@@ -154,7 +154,7 @@ def _trees(booster: Json, columns: Columns, last: int | None = None) -> Trees:
     return joined(trees[:used])
 
 
-def _tree(tree: JsonView, position: int, columns: Columns) -> Trees:
+def _tree(tree: JsonView, position: int, columns: SplitColumns) -> Trees:
     parameters = item_of(tree, "tree_param", dict)
     if parameters.get("size_leaf_vector", "1") not in ("0", "1"):
         raise UnsupportedModelError("has several scores for each document")

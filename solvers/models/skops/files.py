@@ -82,7 +82,7 @@ def _class_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__name__}"
 
 
-class Rule(NamedTuple):
+class AllowedNames(NamedTuple):
     """What files of a registered solver may hold: the classes of the whole estimator, and names by kind of node."""
 
     owner: str
@@ -90,7 +90,7 @@ class Rule(NamedTuple):
     names: Mapping[str, frozenset[str]]
 
 
-def rule_of(registration: Registration) -> Rule:
+def rule_of(registration: Registration) -> AllowedNames:
     """Return what files of a solver may hold, as its registration in this process says.
 
     Raises ParameterError where its estimator holds a function, or a trusted name is not that of a class.
@@ -106,7 +106,7 @@ def rule_of(registration: Registration) -> Rule:
             names.setdefault(kind, set()).update(added)
     _check_functions(registration.name, kinds_held.functions, names.get("FunctionNode", set()))
     wholes = frozenset(_class_name(type(estimator)) for estimator in estimators)
-    return Rule(registration.name, wholes, {kind: frozenset(types) for kind, types in names.items()})
+    return AllowedNames(registration.name, wholes, {kind: frozenset(types) for kind, types in names.items()})
 
 
 def _check_functions(owner: str, functions: Sequence[str], known: set[str]) -> None:
@@ -164,7 +164,7 @@ _OLDEST = ".".join(map(str, OLDEST))
 _REMEDY = f'pip install "skops>={_OLDEST}".'
 
 
-def _check(path: Path, rule: Rule) -> None:
+def _check(path: Path, rule: AllowedNames) -> None:
     """Raise ModelFormatError where a node of the file names what its kind may not name."""
     with zipfile.ZipFile(path) as archive:
         if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):

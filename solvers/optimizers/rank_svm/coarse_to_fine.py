@@ -12,7 +12,7 @@ import numpy as np
 
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.optimizers.newton import Point, Secant, minimise
+from ranktune.solvers.optimizers.newton import NewtonPoint, Secant, minimise
 from ranktune.solvers.optimizers.rank_svm.curvature import (
     DENSE_FEATURES,
     SHRINKAGE,
@@ -42,7 +42,7 @@ class Descent:
         self.objective = objective
         self._at_zero: tuple[float, Floats] | None = None
         self.preconditioner: SampledHessian | DiagonalHessian
-        self.part = Part.of(objective)
+        self.part = SampledObjective.of(objective)
         if objective.n_features <= DENSE_FEATURES:
             self.preconditioner = SampledHessian(self.part or (lambda: objective), whole=self.part is None)
         elif self.part is not None and is_correlated(self.part()):
@@ -69,7 +69,7 @@ class Descent:
             self.part().C = C
         self.preconditioner.set_strength(C)
 
-    def start(self) -> Point:
+    def start(self) -> NewtonPoint:
         """Return where to begin with nothing known: the optimum of the sample, or zero. It is evaluated."""
         objective = self.objective
         if self.part is not None and self.is_sampled:
@@ -77,13 +77,13 @@ class Descent:
             if isinstance(self.preconditioner, SampledHessian):
                 self.preconditioner.form()
             self.part.let_go()
-            point = Point(weights, *objective.value_and_gradient(weights))
+            point = NewtonPoint(weights, *objective.value_and_gradient(weights))
             if point.value <= objective.C * self.at_zero[0]:  # otherwise the sample misleads
                 return point
         objective.rank_at_zero()
         value, gradient = self.at_zero
         zero = np.zeros(objective.n_features)
-        return Point(zero, objective.C * value, objective.C * gradient, objective.image(zero))
+        return NewtonPoint(zero, objective.C * value, objective.C * gradient, objective.image(zero))
 
     def _solve_sample(self, part: HingeObjective) -> Floats:
         """Return the optimum of part. Meanwhile another thread, if there is one, evaluates zero weights."""
@@ -97,11 +97,11 @@ class Descent:
             self._at_zero = later.result()
         return weights
 
-    def resume(self, weights: Floats) -> Point:
+    def resume(self, weights: Floats) -> NewtonPoint:
         """Return the point at weights, evaluated, with the sample evaluated there too."""
         self.renew(weights)
         image = self.objective.image(weights)
-        return Point(weights, *self.objective.value_and_gradient(weights, image), image)
+        return NewtonPoint(weights, *self.objective.value_and_gradient(weights, image), image)
 
     def renew(self, weights: Floats) -> None:
         """Have the preconditioner formed again at weights, where the objective was evaluated last or will be next."""
@@ -115,8 +115,8 @@ class Descent:
         return self.objective.C * float(np.linalg.norm(self.at_zero[1]))
 
     def steps(
-        self, point: Point, *, tolerance: float, max_iterations: int, secant: Secant | None = None
-    ) -> Iterator[tuple[Point, Step]]:
+        self, point: NewtonPoint, *, tolerance: float, max_iterations: int, secant: Secant | None = None
+    ) -> Iterator[tuple[NewtonPoint, Step]]:
         """Yield points and records from point on, until |g| / |g at zero| is at most tolerance.
 
         secant is what is known of the Hessian.
@@ -133,7 +133,7 @@ class Descent:
         )
 
 
-class Part:
+class SampledObjective:
     """The sample of an objective. Let go while nothing needs it, it is drawn again, the same, when something does."""
 
     def __init__(self, whole: HingeObjective, first: HingeObjective) -> None:
@@ -141,7 +141,7 @@ class Part:
         self._kept: HingeObjective | None = first
 
     @classmethod
-    def of(cls, objective: HingeObjective) -> Part | None:
+    def of(cls, objective: HingeObjective) -> SampledObjective | None:
         """Return the sample of objective, None where that saves little."""
         first = objective.sample()
         return None if first is None else cls(objective, first)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import linalg
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.optimizers.newton import Point, Solve
+from ranktune.solvers.optimizers.newton import NewtonPoint, Solve
 from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
 
 DENSE_FEATURES = 500
@@ -54,7 +54,7 @@ class SampledHessian:
         self._solve: Solve | None = None
         self._strength, self._solved_strength = sample().C, 0.0
 
-    def solver(self, point: Point) -> Solve:
+    def solver(self, point: NewtonPoint) -> Solve:
         """Return the inverse of the sample's Hessian; formed again, at point, if the last step was long.
 
         Where only C has changed, the loss's part is kept and scaled.
@@ -109,7 +109,7 @@ class DiagonalHessian:
         self._objective = objective
         self._loss: Floats | None = None
 
-    def solver(self, point: Point) -> Solve:
+    def solver(self, point: NewtonPoint) -> Solve:
         """Return the division by the diagonal, as it was at the first weights or when a step last took many products.
 
         Fewer active pairs shrink all of it about alike, which conjugate gradients do not notice.

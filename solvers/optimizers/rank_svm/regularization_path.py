@@ -15,7 +15,7 @@ import numpy as np
 
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.optimizers.newton import MAX_STEPS_KEPT, Point, Secant, minimise
+from ranktune.solvers.optimizers.newton import MAX_STEPS_KEPT, NewtonPoint, Secant, minimise
 from ranktune.solvers.optimizers.rank_svm import smoothed_hinge
 from ranktune.solvers.optimizers.rank_svm.coarse_to_fine import Descent
 from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
@@ -37,7 +37,7 @@ class Solution:
 
 
 def search(
-    descent: Descent, point: Point, *, tolerance: float, max_iterations: int, secant: Secant | None = None
+    descent: Descent, point: NewtonPoint, *, tolerance: float, max_iterations: int, secant: Secant | None = None
 ) -> Iterator[Solution]:
     """Yield solutions of descent's objective from point on, the last one fulfilling tolerance if that was possible.
 
@@ -95,7 +95,7 @@ class Follower:
             change = (after.gradient - after.weights) / C - (before.gradient - before.weights) / before_C
             self._pairs.append((step, change))
 
-    def _start(self, C: float, secant: Secant) -> Point:
+    def _start(self, C: float, secant: Secant) -> NewtonPoint:
         descent, objective = self._descent, self._descent.objective
         if self._last is None:
             return descent.start()
@@ -103,7 +103,7 @@ class Follower:
         if objective.smoothing is not None:
             return descent.resume(weights)
         loss = (self._last.value - 0.5 * float(weights @ weights)) / self._C
-        unmoved = Point(
+        unmoved = NewtonPoint(
             weights,
             0.5 * float(weights @ weights) + C * loss,
             weights + (C / self._C) * (self._last.gradient - weights),
@@ -114,10 +114,10 @@ class Follower:
             predicted = weights - secant.solve(unmoved.gradient, descent.preconditioner.solver(unmoved))
         else:
             predicted = self._prediction.at(C, weights, (self._last.gradient - weights) / self._C, self._C)
-        point = Point(predicted, *objective.value_and_gradient(predicted))
+        point = NewtonPoint(predicted, *objective.value_and_gradient(predicted))
         if point.value <= unmoved.value:
             return point
-        return Point(weights, *objective.value_and_gradient(weights))
+        return NewtonPoint(weights, *objective.value_and_gradient(weights))
 
 
 class SamplePrediction:
@@ -145,7 +145,7 @@ class SamplePrediction:
         if before is not None:
             shift = shift + (shift - before[1]) * (math.log(C / known) / (math.log(known) - before[0]))
         value = 0.5 * float(weights @ weights) + C * (loss + float(shift @ weights))
-        solution = start = Point(weights, value, weights + C * (part_gradient + shift))
+        solution = start = NewtonPoint(weights, value, weights + C * (part_gradient + shift))
         for point, _ in minimise(
             _Shifted(part, shift),
             start,

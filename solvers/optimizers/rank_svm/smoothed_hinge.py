@@ -27,7 +27,7 @@ import numpy as np
 
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.optimizers.newton import Point
+from ranktune.solvers.optimizers.newton import NewtonPoint
 from ranktune.solvers.optimizers.rank_svm.coarse_to_fine import Descent
 from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
 
@@ -52,7 +52,7 @@ class Bounds:
         return max(self.primal - self.dual, 0.0) / self.primal if self.primal > 0.0 else 0.0
 
 
-def bounds_at(objective: HingeObjective, point: Point) -> tuple[float, float]:
+def bounds_at(objective: HingeObjective, point: NewtonPoint) -> tuple[float, float]:
     """Return P and D at point, which objective evaluated last. Cost: none."""
     assert objective.smoothing is not None
     hinge, beyond = objective.hinges
@@ -62,7 +62,9 @@ def bounds_at(objective: HingeObjective, point: Point) -> tuple[float, float]:
     return float(primal), float(dual)
 
 
-def descend(descent: Descent, point: Point, *, tolerance: float, max_iterations: int) -> Iterator[tuple[Bounds, Step]]:
+def descend(
+    descent: Descent, point: NewtonPoint, *, tolerance: float, max_iterations: int
+) -> Iterator[tuple[Bounds, Step]]:
     """Yield bounds and records from point on, until the relative gap is at most tolerance.
 
     The record's objective is the best P so far, its violation the gap. descent's objective must have a smoothing.

@@ -16,7 +16,7 @@ import scipy
 from ranktune.solvers.core.arrays import Floats
 from ranktune.studies.benchmarks.search.problems import KINDS
 from ranktune.studies.benchmarks.search.regret import Selection
-from ranktune.studies.benchmarks.tables import Row, Table
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
 from ranktune.studies.benchmarks.turnkey.overall import critical_difference, friedman
 from ranktune.tuner.statistics.comparisons import ALPHA, signed_rank
 
@@ -32,7 +32,7 @@ def ranks(chosen: Selection, titles: Sequence[str], mark: int) -> tuple[list[str
     return names, titles, scipy.stats.rankdata(np.round(values, 12), axis=1)
 
 
-def rank_tables(chosen: Selection) -> Iterator[Table]:
+def rank_tables(chosen: Selection) -> Iterator[BenchmarkTable]:
     """Yield the mean ranks of each class, and of all problems, after each number of trials."""
     for kind, titles in _classes(chosen):
         every = {mark: ranks(chosen, titles, mark) for mark in chosen.setting.marks}
@@ -45,7 +45,7 @@ def rank_tables(chosen: Selection) -> Iterator[Table]:
             for k in np.argsort(last.mean(axis=0), kind="stable").tolist()
         ]
         note = " ".join(_tests(by_mark, set(titles) - set(problems)))
-        yield Table(f"Mean ranks, {kind}, {len(problems)} problems: {chosen.about}", rows, note)
+        yield BenchmarkTable(f"Mean ranks, {kind}, {len(problems)} problems: {chosen.about}", rows, note)
 
 
 def _tests(places: Mapping[int, Floats], rest: Collection[str]) -> Iterator[str]:
@@ -59,7 +59,7 @@ def _tests(places: Mapping[int, Floats], rest: Collection[str]) -> Iterator[str]
         yield f"Left out: {', '.join(sorted(rest))}."
 
 
-def duel(chosen: Selection, first: str, second: str) -> Table:
+def duel(chosen: Selection, first: str, second: str) -> BenchmarkTable:
     """Return how often the first of two samplers has less regret than the second late in a run, with Wilcoxon's p."""
     rows: list[Row] = []
     for mark in chosen.setting.marks[-3:]:
@@ -73,7 +73,7 @@ def duel(chosen: Selection, first: str, second: str) -> Table:
                     "more": int((gaps > 0).sum()), "mean gap": f"{gaps.mean():+.3f}", "p": f"{signed_rank(gaps):.2g}",
                 })  # fmt: skip
     note = "gap: the difference of two regrets divided by their sum; p: Wilcoxon's signed ranks, two-sided."
-    return Table(f"Regret of {first} beside {second}, by problem and seed: {chosen.about}", rows, note)
+    return BenchmarkTable(f"Regret of {first} beside {second}, by problem and seed: {chosen.about}", rows, note)
 
 
 def _classes(chosen: Selection) -> Iterator[tuple[str, list[str]]]:

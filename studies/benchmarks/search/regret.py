@@ -14,8 +14,8 @@ from typing import TypeAlias
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.studies.benchmarks.search.problems import Problem
-from ranktune.studies.benchmarks.tables import Row, Table
+from ranktune.studies.benchmarks.search.problems import TestProblem
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
 from ranktune.studies.papers.tuner_runs import SIGNIFICANT, mann_whitney
 
 MARKS = (5, 10, 20, 30, 60, 100)
@@ -24,7 +24,7 @@ Key: TypeAlias = tuple[str, str, int, int, int]
 
 
 @dataclass(frozen=True)
-class Setting:
+class ProblemSetting:
     """How a problem is run: how many trials, and how many of them at the same time."""
 
     trials: int
@@ -37,7 +37,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Run:
+class SearchRun:
     """One run; picks are the losses, without noise, of the best observed value after each trial."""
 
     problem: str
@@ -56,12 +56,12 @@ class Run:
 class Selection:
     """The runs to show: of some problems, samplers, seeds and a setting."""
 
-    runs: Mapping[Key, Run]
-    known: Mapping[str, Problem]
+    runs: Mapping[Key, SearchRun]
+    known: Mapping[str, TestProblem]
     titles: Sequence[str]
     names: Sequence[str]
     seeds: Sequence[int]
-    setting: Setting
+    setting: ProblemSetting
 
     @property
     def about(self) -> str:
@@ -69,9 +69,9 @@ class Selection:
         return f"{self.setting.workers} at a time, {len(self.seeds)} seeds"
 
     @cached_property
-    def cells(self) -> Mapping[tuple[str, str], list[Run]]:
+    def cells(self) -> Mapping[tuple[str, str], list[SearchRun]]:
         """The selected runs by problem and sampler."""
-        cells: dict[tuple[str, str], list[Run]] = {}
+        cells: dict[tuple[str, str], list[SearchRun]] = {}
         for (title, name, seed, *setting), run in self.runs.items():
             same = setting == [self.setting.workers, self.setting.trials]
             if same and title in self.titles and name in self.names and seed in self.seeds:
@@ -95,7 +95,7 @@ class Selection:
         return np.array(losses, dtype=np.float64) - self.lowest[title]
 
 
-def table(chosen: Selection) -> Table:
+def table(chosen: Selection) -> BenchmarkTable:
     """Return the regrets, medians with quartiles and tests of the first sampler against the others."""
     first, *_ = chosen.names
     rows: list[Row] = [
@@ -105,7 +105,7 @@ def table(chosen: Selection) -> Table:
         if len(regrets := chosen.regrets(title, name, mark))
     ]  # fmt: skip
     note = f"against: whether {first} is better or worse than this sampler, Mann-Whitney, two-sided."
-    return Table(f"Regret, median [quartiles]: {chosen.about}", rows, note if rows else "no runs")
+    return BenchmarkTable(f"Regret, median [quartiles]: {chosen.about}", rows, note if rows else "no runs")
 
 
 def _quartiles(values: Floats) -> str:

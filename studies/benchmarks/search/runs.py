@@ -15,8 +15,8 @@ from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, TPESampler
 from optuna.trial import Trial
 
 from ranktune.studies.benchmarks.search.fronts import hypervolume
-from ranktune.studies.benchmarks.search.problems import Problem
-from ranktune.studies.benchmarks.search.regret import Run, Setting
+from ranktune.studies.benchmarks.search.problems import TestProblem
+from ranktune.studies.benchmarks.search.regret import ProblemSetting, SearchRun
 from ranktune.tuner.samplers.registry import SAMPLERS, make_sampler
 from ranktune.tuner.samplers.thompson import ThompsonSampler
 
@@ -46,13 +46,13 @@ def absent(libraries: Iterable[str]) -> list[str]:
     return [library for library in libraries if library and find_spec(library) is None]
 
 
-def lacks(problem: Problem) -> list[str]:
+def lacks(problem: TestProblem) -> list[str]:
     """Return the module and the file that a problem needs and that are not there."""
     files = [] if problem.file is None or problem.file.is_file() else [problem.file.name]
     return absent([problem.library]) + files
 
 
-def sampler_of(name: str, problem: Problem, seed: int, number: int, last: BaseSampler | None = None) -> BaseSampler:
+def sampler_of(name: str, problem: TestProblem, seed: int, number: int, last: BaseSampler | None = None) -> BaseSampler:
     """Return the sampler called name for a trial: one of SAMPLERS, VARIANTS or PEERS, which keep the last one."""
     if name in VARIANTS:
         return VARIANTS[name](seed=seed, conditions=problem.space, number=number)
@@ -63,7 +63,7 @@ def sampler_of(name: str, problem: Problem, seed: int, number: int, last: BaseSa
         return last or PEERS[name](seed=int(np.random.SeedSequence([seed]).generate_state(1)[0] >> 1))
 
 
-def run(problem: Problem, title: str, name: str, seed: int, setting: Setting) -> Run:
+def run(problem: TestProblem, title: str, name: str, seed: int, setting: ProblemSetting) -> SearchRun:
     """Return one run of a sampler, in the order in which trials ended."""
     study = optuna.create_study(directions=["minimize"] * (1 if problem.corner is None else 2))
     durations = np.random.default_rng([seed, DURATIONS]).lognormal(0.0, 0.5, setting.trials)
@@ -92,10 +92,10 @@ def run(problem: Problem, title: str, name: str, seed: int, setting: Setting) ->
         else:
             picks.append(loss if observed < best else picks[-1])
             best = min(best, observed)
-    return Run(title, name, seed, setting.workers, picks)
+    return SearchRun(title, name, seed, setting.workers, picks)
 
 
-def _limit(trial: Trial, problem: Problem, name: str) -> float:
+def _limit(trial: Trial, problem: TestProblem, name: str) -> float:
     """Return by how much a trial breaks limits in all, and set them on it where the sampler sees them."""
     limits = [] if problem.limits is None else problem.limits(trial.params)
     if name not in BLIND:

@@ -20,13 +20,13 @@ from ranktune.solvers.core.files.private import private_folder
 from ranktune.studies.benchmarks.cases import seeds_of
 from ranktune.studies.benchmarks.results import add_missing, stored_results
 from ranktune.studies.benchmarks.search import regret
-from ranktune.studies.benchmarks.search.problems import KINDS, Problem, known_problems
+from ranktune.studies.benchmarks.search.problems import KINDS, TestProblem, known_problems
 from ranktune.studies.benchmarks.search.ranks import duel, rank_tables
-from ranktune.studies.benchmarks.search.regret import Run, Selection, Setting
+from ranktune.studies.benchmarks.search.regret import ProblemSetting, SearchRun, Selection
 from ranktune.studies.benchmarks.search.runs import NAMES, NEEDS, SINGLE, absent, lacks, run
 from ranktune.studies.benchmarks.search.suite import SUITE
 from ranktune.studies.benchmarks.search.tabulated import tabulated
-from ranktune.studies.benchmarks.tables import Row, Table
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
 
 EVERY = "suite"
 """The name of all problems."""
@@ -41,14 +41,14 @@ def chosen(text: str, known: Iterable[str], what: str) -> list[str]:
     return names
 
 
-def available(libraries: Mapping[str, Iterable[str]]) -> tuple[list[str], list[Table]]:
+def available(libraries: Mapping[str, Iterable[str]]) -> tuple[list[str], list[BenchmarkTable]]:
     """Return the names without a missing library, and a table of the others if there are any."""
     missed = {name: ", ".join(lacking) for name, lacking in libraries.items()}
     rows: list[Row] = [{"left out": name, "not installed": lacking} for name, lacking in missed.items() if lacking]
-    return [name for name, lacking in missed.items() if not lacking], [Table("Left out", rows)] if rows else []
+    return [name for name, lacking in missed.items() if not lacking], [BenchmarkTable("Left out", rows)] if rows else []
 
 
-def titles_of(text: str, known: Mapping[str, Problem]) -> list[str]:
+def titles_of(text: str, known: Mapping[str, TestProblem]) -> list[str]:
     """Return the problems that are named, or in a class that is named, or all for 'suite'."""
     groups = {kind: [title for title in known if known[title].kind == kind] for kind in KINDS} | {EVERY: list(known)}
     named = chosen(text, [*known, *groups], "problem")
@@ -65,7 +65,7 @@ def main(
     seconds: float = 1e9,
     keep: list[Path] | None = None,
     ranks: bool = False,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Compare the regret that samplers reach.
 
     Parameters
@@ -95,9 +95,9 @@ def main(
     known = known_problems(data) | SUITE | tabulated()
     wanted, left_out = available({name: absent(NEEDS.get(name, ())) for name in chosen(samplers, NAMES, "sampler")})
     titles, without = available({title: lacks(known[title]) for title in titles_of(problems, known)})
-    setting, every = Setting(trials, workers), seeds_of(seeds)
+    setting, every = ProblemSetting(trials, workers), seeds_of(seeds)
     paths = keep or [private_folder() / "sampler-runs.jsonl"]
-    runs = {each.key: each for path in paths for each in stored_results(path, lambda fields: Run(**fields))}
+    runs = {each.key: each for path in paths for each in stored_results(path, lambda fields: SearchRun(**fields))}
     planned = (
         (title, name, seed, workers, trials)
         for seed, title, name in product(every, titles, wanted)

@@ -37,7 +37,7 @@ from ranktune.studies.benchmarks.search.problems import (
     NUMBERS,
     PROBLEMS,
     Params,
-    Problem,
+    TestProblem,
 )
 
 FUNCTIONS, DIMENSIONS, OF_INTEGERS = (1, 8, 15, 20, 24), (2, 5, 10, 20), (5, 10)
@@ -169,22 +169,22 @@ def beam_limits(params: Params) -> list[float]:
     ]  # fmt: skip
 
 
-SUITE: dict[str, Problem] = {
+SUITE: dict[str, TestProblem] = {
     **{
-        f"bbob-{f}-{d}": Problem(
+        f"bbob-{f}-{d}": TestProblem(
             Coco("bbob", f, d), 0.0, kind=NUMBERS if d <= FEW else MANY_NUMBERS, library="cocoex"
         )
         for d, f in product(DIMENSIONS, FUNCTIONS)
     },
     **{
-        f"mixint-{f}-{d}": Problem(Coco("bbob-mixint", f, d), None, kind=INTEGERS, library="cocoex")
+        f"mixint-{f}-{d}": TestProblem(Coco("bbob-mixint", f, d), None, kind=INTEGERS, library="cocoex")
         for d, f in product(OF_INTEGERS, FUNCTIONS)
     },
-    "shop20": Problem(shop20, 0.0, kind=MIXED),
-    "labels20": Problem(labels20, 0.0, kind=CATEGORIES),
-    "stages": Problem(stages, 0.0, kind=CONDITIONAL),
-    "vessel": Problem(vessel, 6.0597, kind=CONSTRAINED, limits=vessel_limits, worst=1000.0),
-    "beam": Problem(beam, 1.7249, kind=CONSTRAINED, limits=beam_limits, worst=100.0),
+    "shop20": TestProblem(shop20, 0.0, kind=MIXED),
+    "labels20": TestProblem(labels20, 0.0, kind=CATEGORIES),
+    "stages": TestProblem(stages, 0.0, kind=CONDITIONAL),
+    "vessel": TestProblem(vessel, 6.0597, kind=CONSTRAINED, limits=vessel_limits, worst=1000.0),
+    "beam": TestProblem(beam, 1.7249, kind=CONSTRAINED, limits=beam_limits, worst=100.0),
     **{f"{name}-noisy": replace(PROBLEMS[name], kind=NOISY, noise=sd) for name, sd in NOISES.items()},
-    **{name: Problem(loss, None, kind=LEARNERS) for name, loss in LEARNERS_OF.items()},
+    **{name: TestProblem(loss, None, kind=LEARNERS) for name, loss in LEARNERS_OF.items()},
 }  # fmt: skip

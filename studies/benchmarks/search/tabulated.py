@@ -23,11 +23,11 @@ import numpy as np
 from optuna.trial import Trial
 
 from ranktune.solvers.registry import solver_class
-from ranktune.studies.benchmarks.search.problems import TABLES, Problem
+from ranktune.studies.benchmarks.search.problems import TABLES, TestProblem
 from ranktune.studies.benchmarks.task_table.packing import unpack
 from ranktune.studies.benchmarks.task_table.rows import mean_value
 from ranktune.studies.benchmarks.tasks import DRAWN
-from ranktune.tuner.gp.encoding import Encoding
+from ranktune.tuner.gp.encoding import SpaceEncoding
 from ranktune.tuner.samplers.history import arranged
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 
@@ -57,7 +57,7 @@ class Tabulated:
         return UnionSpace({self.solver: [each for each in made.space if each.name != made.path_parameter]})
 
     @cached_property
-    def _surrogate(self) -> tuple[Encoding, ExtraTreesRegressor]:
+    def _surrogate(self) -> tuple[SpaceEncoding, ExtraTreesRegressor]:
         """The encoding, and trees of what the configurations of the table lack."""
         from sklearn.ensemble import ExtraTreesRegressor  # takes a second to import
 
@@ -74,10 +74,10 @@ class Tabulated:
         return float(trees.predict(encoding.embed(arranged(self.space, [self.space.suggest(trial)])[1]))[0])
 
 
-def tabulated() -> dict[str, Problem]:
+def tabulated() -> dict[str, TestProblem]:
     """Return the problems by name. Their file is read at the first evaluation."""
     result = {}
     for seed in SEEDS:
         loss = Tabulated(f"{DRAWN}-{seed}", BOOSTED[seed % len(BOOSTED)])
-        result[f"{loss.solver.lower()}-{seed}"] = Problem(loss, 0.0, loss.space, kind=TABLES, file=FILE)
+        result[f"{loss.solver.lower()}-{seed}"] = TestProblem(loss, 0.0, loss.space, kind=TABLES, file=FILE)
     return result

@@ -14,10 +14,10 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.studies.benchmarks.task_table.rows import STEPS, Checkpoint, Row, Sizes, mean_value
+from ranktune.studies.benchmarks.task_table.rows import STEPS, ConfigurationRow, ModelCheckpoint, Sizes, mean_value
 
 
-def pack(rows: Sequence[Row], path: Path) -> None:
+def pack(rows: Sequence[ConfigurationRow], path: Path) -> None:
     """Write the rows that did not fail. Raises ParameterError where there are none."""
     kept = [row for row in rows if row.vali is not None]
     if not kept:
@@ -41,7 +41,7 @@ def pack(rows: Sequence[Row], path: Path) -> None:
     )
 
 
-def unpack(path: Path) -> list[Row]:
+def unpack(path: Path) -> list[ConfigurationRow]:
     """Return the rows that pack wrote, test the mean of each alone. Raises DataError for another file."""
     try:
         with path.open("rb") as file, np.load(file) as packed:
@@ -50,7 +50,7 @@ def unpack(path: Path) -> list[Row]:
     except (OSError, ValueError, KeyError, AttributeError, BadZipFile) as error:
         raise DataError(f"{path}: not a packed table. Write it with the command pack.") from error
     sizes = {place: Sizes(tuple(s[:3]), tuple(s[3:6]), s[6]) for place, *s in table.get("sizes", np.array([])).tolist()}
-    points = [Checkpoint(*map(float, point)) for point in table["checkpoints"].T]
+    points = [ModelCheckpoint(*map(float, point)) for point in table["checkpoints"].T]
     values = np.where(table["vali"] < 0, np.nan, table["vali"] / STEPS)
     ends = np.cumsum(table["lengths"], axis=0)
     rows = []
@@ -59,6 +59,8 @@ def unpack(path: Path) -> list[Row]:
     ):
         (point, value), (n_points, n_values) = ends[place], table["lengths"][place]
         own = tuple(points[point - n_points : point])
-        row = Row(tasks[task], configurations[configuration], float(share), own, sizes=sizes.get(int(task)))
+        row = ConfigurationRow(
+            tasks[task], configurations[configuration], float(share), own, sizes=sizes.get(int(task))
+        )
         rows.append(row.with_values(values[value - n_values : value], table["test"][place : place + 1]))
     return rows

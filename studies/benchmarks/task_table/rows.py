@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Json
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.metrics.means import mean_of
 
 STEPS = 32_767
@@ -17,7 +17,7 @@ STEPS = 32_767
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class ModelCheckpoint:
     """A model on the way: rounds of boosting, or a value of the path; processor seconds so far, and what it scores."""
 
     value: float
@@ -35,7 +35,7 @@ class Sizes:
     features: int
 
     @classmethod
-    def of(cls, split: Split) -> Self:
+    def of(cls, split: QuerySplit) -> Self:
         """Return the sizes of a split with validation and test queries."""
         assert split.vali is not None
         assert split.test is not None
@@ -45,7 +45,7 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Row:
+class ConfigurationRow:
     """What a configuration reaches.
 
     configuration  its name
@@ -58,7 +58,7 @@ class Row:
     task: str
     configuration: str
     share: float
-    checkpoints: tuple[Checkpoint, ...] = ()
+    checkpoints: tuple[ModelCheckpoint, ...] = ()
     vali: Floats | None = None
     test: Floats | None = None
     error: str = ""
@@ -82,7 +82,7 @@ class Row:
     def from_json(cls, fields: Json) -> Self:
         """Return the row that as_json wrote."""
         values = {name: _values(fields[name]) for name in ("vali", "test")}
-        points = tuple(Checkpoint(**each) for each in fields["checkpoints"])
+        points = tuple(ModelCheckpoint(**each) for each in fields["checkpoints"])
         known = fields.get("sizes")
         sizes = None if known is None else Sizes(tuple(known["queries"]), tuple(known["documents"]), known["features"])
         return cls(**fields | values | {"checkpoints": points, "sizes": sizes})

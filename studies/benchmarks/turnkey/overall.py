@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 
 from ranktune.solvers.core.arrays import Floats, JsonView
-from ranktune.studies.benchmarks.tables import Cell, Row, Table, judged
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Cell, Row, judged
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, SINGLE_CALLS, is_ours
 from ranktune.tuner.statistics.comparisons import ALPHA
 
@@ -25,7 +25,7 @@ LEADS = {15.0: 0.006, 40.0: 0.010}
 OVER_CALLS = "less best call of each"
 
 
-def together(rows: Sequence[JsonView], seconds: float = 0.0, how: str = "") -> Iterator[Table]:
+def together(rows: Sequence[JsonView], seconds: float = 0.0, how: str = "") -> Iterator[BenchmarkTable]:
     """Yield what rows, means of a tool on a data set each, say of the data sets that all tools ran, if of several."""
     known = {(row["data"], row["rival"]): float(row[METRIC]) for row in rows}
     every, tools = (list(dict.fromkeys(key[k] for key in known)) for k in (0, 1))
@@ -39,13 +39,13 @@ def together(rows: Sequence[JsonView], seconds: float = 0.0, how: str = "") -> I
     tests.append(f"Critical difference of mean ranks (Nemenyi, {ALPHA:.0%}): {critical_difference(*ranks.shape):.2f}.")
     if left_out := [name for name in every if name not in data]:
         tests.append(f"Left out: {', '.join(left_out)}.")
-    yield Table(
+    yield BenchmarkTable(
         f"{len(data)} data sets: {METRIC}, and mean ranks by it ({how})",
         [{"tool": tools[k], "mean": means[k], "mean rank": places[k]} for k in np.argsort(places, kind="stable")],
         " ".join(tests),
     )
     if leads := list(_leads(values, data, tools, seconds)):
-        yield Table(
+        yield BenchmarkTable(
             f"beside the peers, {METRIC}", leads, f"far below: data sets more than {FAR:g} below their best peer."
         )
 

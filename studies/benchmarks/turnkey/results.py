@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Json, JsonView
-from ranktune.studies.benchmarks.tables import Row, Table, judged
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, judged
 from ranktune.studies.benchmarks.turnkey.cells import METRICS, Results
 from ranktune.studies.benchmarks.turnkey.data import FOLDS, Case
 from ranktune.studies.benchmarks.turnkey.overall import together
@@ -104,7 +104,9 @@ def _verdict(what: str, found: float, wanted: str) -> Row:
     return judged({"what": what, "found": found}, wanted)
 
 
-def tables(results: Results, cases: Sequence[Case], rivals: Sequence[str], seconds: float, how: str) -> Iterator[Table]:
+def tables(
+    results: Results, cases: Sequence[Case], rivals: Sequence[str], seconds: float, how: str
+) -> Iterator[BenchmarkTable]:
     """Yield the tables of one budget; how is part of the titles: the budget, the seeds and the partition."""
     ran = {(key[0], key[2]) for key in results}
     every: list[Json] = []
@@ -119,12 +121,12 @@ def tables(results: Results, cases: Sequence[Case], rivals: Sequence[str], secon
             if rows
             else ()
         ):
-            yield Table(f"{case.name}: {title}", [{name: row[name] for name in names} for row in rows])
+            yield BenchmarkTable(f"{case.name}: {title}", [{name: row[name] for name in names} for row in rows])
         wanted += [verdict for row in rows if row["rival"] == OURS for verdict in verdicts(row, seconds, case)]
         every += rows
     if comparisons := list(of_rivals(results, cases, rivals)):
         title = f"{OURS} less a rival, {METRIC}, paired by query; folds won and lost"
-        yield Table(title, comparisons)
+        yield BenchmarkTable(title, comparisons)
     yield from together(every, seconds, how)
     if wanted:
-        yield Table(f"wanted of {OURS} ({seconds:g} s)", wanted)
+        yield BenchmarkTable(f"wanted of {OURS} ({seconds:g} s)", wanted)

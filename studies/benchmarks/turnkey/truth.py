@@ -24,7 +24,7 @@ from ranktune.solvers.core.files.private import private_folder
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.results import add_missing, stored_results
-from ranktune.studies.benchmarks.tables import Row, Table
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
 
 KINDS = {"noise": 0.0, "small gain": 0.15, "large gain": 0.5}
 """What is generated: the weight of the features in what decides the grades, beside noise of 1."""
@@ -97,7 +97,7 @@ def promised(kind: str, count: int, seed: int, trials: int, timeout: float, test
     )  # fmt: skip
 
 
-def table(promises: Sequence[Promise], title: str) -> Table:
+def table(promises: Sequence[Promise], title: str) -> BenchmarkTable:
     """Return how far promises are from the truth, by kind of data."""
     rows: list[Row] = []
     for kind in KINDS:
@@ -117,7 +117,7 @@ def table(promises: Sequence[Promise], title: str) -> Table:
         "error. covered: studies whose 95 % interval has the truth in it. harmed: the chosen model is worse than the "
         f"best default by more than {HARM} on new queries; tuning: how much better it is, in the mean."
     )
-    return Table(title, rows, note)
+    return BenchmarkTable(title, rows, note)
 
 
 def main(
@@ -130,7 +130,7 @@ def main(
     first: int = 0,
     seconds: float = 1e9,
     keep: Path | None = None,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Compare what studies promise with what their models are worth, on data of known truth.
 
     Parameters

@@ -13,13 +13,13 @@ import numpy as np
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.studies.papers.figures.charts import PrintedFigure
 from ranktune.studies.papers.figures.work import Material, shown
-from ranktune.studies.papers.published import Entry
+from ranktune.studies.papers.published import PublishedSystem
 
 DATA = "OHSUMED"
 """The data set of the paper that is here."""
@@ -82,7 +82,7 @@ def figures(material: Material) -> Iterator[PrintedFigure]:
         yield figure
 
 
-def fold_study(systems: Mapping[str, Entry], split: Split, bm25: int) -> FoldStudy:
+def fold_study(systems: Mapping[str, PublishedSystem], split: QuerySplit, bm25: int) -> FoldStudy:
     """Fit all systems on a fold."""
     train, vali, test = split.train, split.vali, split.test
     assert vali is not None and test is not None
@@ -103,7 +103,7 @@ def fold_study(systems: Mapping[str, Entry], split: Split, bm25: int) -> FoldStu
     )
 
 
-def _chosen(system: Entry, train: Queries, vali: Queries) -> BaseRanker:
+def _chosen(system: PublishedSystem, train: Queries, vali: Queries) -> BaseRanker:
     """Return the point of a system's grid, fitted, that is best on validation queries."""
     models = [make(system.solver, system.at(point), 0).fit(train, vali=vali) for point in system.points]
     if len(models) == 1:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.studies.papers.claims import Verdict, verdict_from
+from ranktune.studies.papers.claims import ClaimVerdict, verdict_from
 from ranktune.studies.papers.published import Figure
 
 Values: TypeAlias = Sequence[float] | Floats | Ints
@@ -55,7 +55,7 @@ class PrintedFigure:
 
     declared: Figure
     charts: list[Chart] = field(default_factory=list)
-    claims: list[Verdict] = field(default_factory=list)
+    claims: list[ClaimVerdict] = field(default_factory=list)
 
     @property
     def source(self) -> str:
@@ -85,19 +85,21 @@ class PrintedFigure:
         self.claims.append(verdict_from(self.source, declared.text.format(**fields), holds, measured, declared.reason))
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ClaimVerdict:
         """Whether ours shows what the printed figure does: drawn, and all its claims hold."""
         claim, printed = f"the figure: {self.declared.caption}", f"Printed: {self.declared.printed}"
         if self.declared.missing:
-            return Verdict(self.source, claim, None, self.declared.missing)
+            return ClaimVerdict(self.source, claim, None, self.declared.missing)
         failed = [claim.claim for claim in self.claims if claim.holds is False]
         if failed:
-            return Verdict(self.source, claim, False, f"drawn on our data, but not: {'; '.join(failed)}. {printed}")
+            return ClaimVerdict(
+                self.source, claim, False, f"drawn on our data, but not: {'; '.join(failed)}. {printed}"
+            )
         if self.claims and all(claim.holds is None for claim in self.claims):
-            return Verdict(self.source, claim, None, "the data it speaks of were not given.")
-        return Verdict(self.source, claim, True, f"drawn on our data; all that is said of it holds. {printed}")
+            return ClaimVerdict(self.source, claim, None, "the data it speaks of were not given.")
+        return ClaimVerdict(self.source, claim, True, f"drawn on our data; all that is said of it holds. {printed}")
 
     @property
-    def verdicts(self) -> tuple[Verdict, ...]:
+    def verdicts(self) -> tuple[ClaimVerdict, ...]:
         """The figure's own verdict and those of its claims."""
         return (self.verdict, *self.claims)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.files.atomic import atomic_write
-from ranktune.studies.papers.claims import Verdict, counted
+from ranktune.studies.papers.claims import ClaimVerdict, counted
 from ranktune.studies.papers.figures import adarank, domination, elasticrank, ranksvm, solar
 from ranktune.studies.papers.figures.charts import PrintedFigure
 from ranktune.studies.papers.figures.pictures import png, svg
@@ -49,10 +49,10 @@ class Drawn:
     """The figures of a paper, and the verdicts on its tables that no figure holds."""
 
     figures: tuple[PrintedFigure, ...]
-    others: tuple[Verdict, ...]
+    others: tuple[ClaimVerdict, ...]
 
     @property
-    def verdicts(self) -> tuple[Verdict, ...]:
+    def verdicts(self) -> tuple[ClaimVerdict, ...]:
         """All verdicts: on the figures, on their claims, and on tables."""
         return (*(verdict for figure in self.figures for verdict in figure.verdicts), *self.others)
 
@@ -122,7 +122,7 @@ def _figure(figure: PrintedFigure) -> Iterator[str]:
     yield from _table(figure.verdicts)
 
 
-def _table(verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _table(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:
     yield "<table><tr><th>source</th><th>claim</th><th></th><th>measured here</th></tr>"
     for verdict in verdicts:
         cells = f"<td>{escape(verdict.source)}</td><td>{escape(verdict.claim)}</td>"

@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.papers.figures.charts import PrintedFigure
@@ -74,7 +74,7 @@ def figures(material: Material) -> Iterator[PrintedFigure]:
     yield _fixed_penalties(material.figure("Figure 7"), by_penalty)
 
 
-def scaled(split: Split) -> Split:
+def scaled(split: QuerySplit) -> QuerySplit:
     """Return split with each feature linearly scaled to [0, 1] on the training queries."""
     low, high = (edge(split.train.features, axis=0) for edge in (np.min, np.max))
     width = np.where(high > low, high - low, 1.0)
@@ -86,7 +86,7 @@ def scaled(split: Split) -> Split:
     return replace(split, train=train, vali=part(split.vali), test=part(split.test))
 
 
-def by_rank(split: Split) -> Split:
+def by_rank(split: QuerySplit) -> QuerySplit:
     """Return split with as many grades as documents in each query: their ranks in a noisy linear order."""
     generator = np.random.default_rng(0)
     truth = RankSVM(C=1.0, scaling="none").fit(split.train).coef_
@@ -102,7 +102,7 @@ def by_rank(split: Split) -> Split:
     return replace(split, train=ranked(split.train), test=ranked(present(split.test, split, "test")))
 
 
-def curve_of(split: Split, system: str, C: float) -> Curve:
+def curve_of(split: QuerySplit, system: str, C: float) -> Curve:
     """Return what a system reaches in which time; weights are measured apart from the time."""
     test = present(split.test, split, "test")
     steps: Mapping[str, Callable[[Queries, float], Steps]] = {

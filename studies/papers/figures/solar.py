@@ -14,7 +14,7 @@ from ranktune.solvers.registry import make
 from ranktune.studies.papers.figures.charts import PrintedFigure
 from ranktune.studies.papers.figures.work import Material, cpu_seconds, mean_and_band, parts_of, shown, thinned
 from ranktune.studies.papers.protocols import PROGRESSIVE
-from ranktune.studies.papers.published import Entry
+from ranktune.studies.papers.published import PublishedSystem
 
 SIZES = 12
 """Numbers of queries at which Figure 3 is measured."""
@@ -116,7 +116,7 @@ def _measured(material: Material, names: Sequence[str], parts: Sequence[Queries]
     return dict(zip(names, map(np.array, seconds), strict=True))
 
 
-def seconds_of_fits(system: Entry, parts: Sequence[Queries]) -> list[float]:
+def seconds_of_fits(system: PublishedSystem, parts: Sequence[Queries]) -> list[float]:
     """Return the CPU seconds of fitting a system on each part."""
     make(system.solver, system.parameters, 0).fit(parts[0])  # compiles
     return [cpu_seconds(partial(make(system.solver, system.parameters, 0).fit, part)) for part in parts]

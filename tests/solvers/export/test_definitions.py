@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from ranktune.solvers.data.columns.encoding import Age, Category, Encoding
+from ranktune.solvers.data.columns.encoding import Age, Category, TableEncoding
 from ranktune.solvers.export import export
 from ranktune.solvers.export.definitions import WRITERS, definition_files, meanings_of, summary, to_fill_in
 from ranktune.solvers.export.source import source_of
@@ -32,7 +32,7 @@ KINDS = {
     "price per kg": "unknown",
     "size=3": "unknown",
 }
-MODEL = LinearModel(np.ones(len(KINDS)), "RankSVM", feature_names=tuple(KINDS), encoding=Encoding(columns=COLUMNS))
+MODEL = LinearModel(np.ones(len(KINDS)), "RankSVM", feature_names=tuple(KINDS), encoding=TableEncoding(columns=COLUMNS))
 
 
 @pytest.mark.parametrize("format", ["solr", "elasticsearch", "vespa"])
@@ -55,7 +55,7 @@ def test_hostile_names_and_values_stay_what_they_are(format: str) -> None:
     levels = Category(tuple(name for name in HOSTILE if "{{" not in name and "${" not in name))
     features = (*names, *levels.names("kind"))
     model = LinearModel(
-        np.ones(len(features)), "x", feature_names=features, encoding=Encoding(columns={"kind": levels})
+        np.ones(len(features)), "x", feature_names=features, encoding=TableEncoding(columns={"kind": levels})
     )
     source = source_of(model, format, 'say "x"', "store")
     files = definition_files(source, meanings_of(source))

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.encoding import Age, Category, Encoding
+from ranktune.solvers.data.columns.encoding import Age, Category, TableEncoding
 from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.export.check import SYNTAX, check_syntax
 from ranktune.solvers.export.definitions import definition_files, meanings_of
@@ -80,7 +80,7 @@ LEVELS = ("a{b", "}", "{}", "a\\", "\\", '"', "'", "#", "a\nb", "\x00", "\x08", 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_value_of_a_category_stays_what_it_is_in_a_profile(level: str) -> None:
-    encoding = Encoding(columns={"kind": Category((level,))})
+    encoding = TableEncoding(columns={"kind": Category((level,))})
     model = LinearModel(np.ones(1), "RankSVM", feature_names=(f"kind={level}",), encoding=encoding)
     made = str(export(model, "vespa"))
     check_syntax("vespa", made)
@@ -108,7 +108,9 @@ def test_definitions_for_solr_are_of_types_that_its_setters_take() -> None:
     columns: dict[str, Category | Age] = {"brand": Category(("Elm",), True), "day": Age("2026-01-31T00:00:00+00:00")}
     names = ("brand=Elm", "brand:missing", "day:age_days", "bm25(title)", "price")
     missing = np.array([0.5, 0.0, 0.25, 0.0, 1e-9])
-    model = LinearModel(np.ones(5), "RankSVM", feature_names=names, encoding=Encoding(columns=columns), missing=missing)
+    model = LinearModel(
+        np.ones(5), "RankSVM", feature_names=names, encoding=TableEncoding(columns=columns), missing=missing
+    )
     source = source_of(model, "solr", "mine", "store")
     definitions = definition_files(source, meanings_of(source))["features.json"]
     load_solr_features(definitions)

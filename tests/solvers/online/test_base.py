@@ -14,7 +14,7 @@ from ranktune.solvers.data.rows import rows_of
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.online import pairs as online_pairs
 from ranktune.solvers.online.base import OnlineRanker
-from ranktune.solvers.online.kernels import Rule, learn, list_pairs, new_state
+from ranktune.solvers.online.kernels import UpdateRule, learn, list_pairs, new_state
 from ranktune.solvers.online.perceptrons import Prank
 from tests.support.plain_solvers import (
     committee_perceptron,
@@ -200,7 +200,7 @@ def test_drawn_pairs_are_alike() -> None:
         state = new_state(np.ones(6))
         pairs, weights = np.empty((2, 1), dtype=np.int64), np.zeros(0)
         assert list_pairs(lists, np.array([0]), 0, 6, np.array([u]), pairs, weights) == 1
-        learn(rows_of(queries.features), pairs[0], pairs[1], weights, Rule(4, 1.0), state)
+        learn(rows_of(queries.features), pairs[0], pairs[1], weights, UpdateRule(4, 1.0), state)
         counts[state.weights.argmax(), state.weights.argmin()] += 1
     assert np.array_equal(counts > 0, y[:, None] > y[None, :])
     assert counts[counts > 0].min() >= counts.max() - 2

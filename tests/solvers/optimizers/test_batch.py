@@ -17,7 +17,16 @@ from ranktune.solvers.losses.pair_weights import DeltaNDCG
 from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseSquaredHinge
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
 from ranktune.solvers.losses.pointwise import LogisticLoss, SquaredInsensitiveLoss
-from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, Curvature, GradientSteps, Objective, Point, shortest, wolfe
+from ranktune.solvers.optimizers.batch import (
+    LBFGS,
+    OWLQN,
+    Curvature,
+    GradientSteps,
+    ScaledObjective,
+    SearchPoint,
+    shortest,
+    wolfe,
+)
 from tests.support.optimizer_runs import optimizer_run
 
 SMOOTH: list[Loss] = [
@@ -144,8 +153,8 @@ def test_the_two_loops_are_the_bfgs_matrix() -> None:
 
 
 def test_the_line_search_meets_the_wolfe_conditions(queries: Queries) -> None:
-    objective = Objective(PairwiseLogistic(), 0.01, queries, None)
-    zero = Point(np.zeros(7), *objective.value_and_gradient(np.zeros(7)))
+    objective = ScaledObjective(PairwiseLogistic(), 0.01, queries, None)
+    zero = SearchPoint(np.zeros(7), *objective.value_and_gradient(np.zeros(7)))
     for length in (1e-6, 1.0, 1e6):
         direction = -length * zero.gradient
         moved = wolfe(objective, zero, direction)

@@ -13,7 +13,7 @@ from ranktune.solvers.losses.domination import DominationLoss
 from ranktune.solvers.losses.penalties import L2
 from ranktune.solvers.optimizers import domination_columns as by_column
 from ranktune.solvers.optimizers import domination_descent
-from ranktune.solvers.optimizers.domination_columns import Target
+from ranktune.solvers.optimizers.domination_columns import DominationTarget
 from ranktune.solvers.optimizers.domination_descent import CURVATURES, DominationProblem
 from tests.support.domination_samples import PENALTIES, VARIANTS, as_csr, noisy
 from tests.support.plain_solvers import domination_rank
@@ -66,7 +66,13 @@ def test_sparse_model_is_that_of_the_dense_second_derivatives(factor: float) -> 
     assert problem._columns is not None
     H = factor**2 * kernels.hessian(queries.features, np.arange(8), problem.lists, problem._state)
     slope, v = problem._gradient(), np.empty(queries.n_documents)
-    parts = (problem.lists, problem._state, problem._query_of, Target(0.0, 0.1, 1e-10 * np.abs(slope).max()), 5000)
+    parts = (
+        problem.lists,
+        problem._state,
+        problem._query_of,
+        DominationTarget(0.0, 0.1, 1e-10 * np.abs(slope).max()),
+        5000,
+    )
     expected = -np.linalg.solve(H + 0.1 * np.eye(8), slope + 0.1 * problem.weights)
     for delay in (0.0, 1.0, 3.0):
         d = by_column.newton_direction(problem._columns, np.arange(8), problem.weights, slope, *parts, delay, v)

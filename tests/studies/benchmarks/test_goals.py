@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from ranktune.studies.benchmarks.__main__ import app
 from ranktune.studies.benchmarks.results import Measurement, goals_table
-from ranktune.studies.benchmarks.tables import Row, Table
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
 
 
 def test_a_goal_is_met_or_not_and_a_benchmark_without_a_result_missing(tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_a_goal_is_met_or_not_and_a_benchmark_without_a_result_missing(tmp_path:
         {"what": "b", "ours s": 2.0, "ratio": 9.0, "wanted": "ratio <= 10, ours s <= 1", "met": False},
         {"what": "c", "s": 1.0, "wanted": "", "met": True},
     ]
-    new = replace(Measurement().result("solvers", ["solvers"], [Table("T", rows)]), date="2026-02-01 10:00")
+    new = replace(Measurement().result("solvers", ["solvers"], [BenchmarkTable("T", rows)]), date="2026-02-01 10:00")
     new.write(tmp_path / "solvers.part.json")
     table = goals_table(tmp_path, ["other", "solvers"])
     assert [(row["line"], row["figure"], row["is"]) for row in table.rows] == [

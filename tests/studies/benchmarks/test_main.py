@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.studies.benchmarks import cases, memory, solvers
 from ranktune.studies.benchmarks.__main__ import app
-from ranktune.studies.benchmarks.results import Result
+from ranktune.studies.benchmarks.results import BenchmarkResult
 
 SMALL = {
     "a": partial(cases.many_queries, 20, 11, n_features=8, mean_length=70),
@@ -27,7 +27,7 @@ def stored(folder: Path, *arguments: str) -> Any:
     file = folder / "result.json"
     result = CliRunner().invoke(app, [*arguments, "--store", str(file)], catch_exceptions=False)
     assert result.exit_code == 0 and max(map(len, result.stdout.splitlines())) <= 80
-    return Result.read(file)
+    return BenchmarkResult.read(file)
 
 
 @pytest.fixture

@@ -12,23 +12,25 @@ from typer.testing import CliRunner
 from ranktune.solvers.core.errors import DataError
 from ranktune.studies.benchmarks import serving
 from ranktune.studies.benchmarks.__main__ import app
-from ranktune.studies.benchmarks.results import Measurement, Result
-from ranktune.studies.benchmarks.tables import Row, Table, drawn, markdown, text_of
+from ranktune.studies.benchmarks.results import BenchmarkResult, Measurement
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, drawn, markdown, text_of
 
-TABLE = Table("what it is", [{"solver": "RankSVM", "s": 0.123456, "n": 12345}, {"solver": "a|b", "met": False}], "so")
+TABLE = BenchmarkTable(
+    "what it is", [{"solver": "RankSVM", "s": 0.123456, "n": 12345}, {"solver": "a|b", "met": False}], "so"
+)
 
 
 def test_a_stored_result_is_read_as_it_was(tmp_path: Path) -> None:
     result = Measurement().result("solvers", ["solvers", "--repeats", "3"], [TABLE])
     result.write(tmp_path / "solvers.json")
-    assert Result.read(tmp_path / "solvers.json") == result
+    assert BenchmarkResult.read(tmp_path / "solvers.json") == result
     assert result.command == "python -m ranktune.studies.benchmarks solvers --repeats 3"
     assert result.cores >= 1 and result.memory_gb > 0.1 and result.processor and result.load >= 0.0
     assert {"ranktune", "numpy", "scipy"} < set(result.versions)
     for text in ("{", "[]", "{}", json.dumps({"tables": [{}]})):
         (tmp_path / "other.json").write_text(text)
         with pytest.raises(DataError, match="not a stored result"):
-            Result.read(tmp_path / "other.json")
+            BenchmarkResult.read(tmp_path / "other.json")
 
 
 def test_cells_are_words() -> None:
@@ -68,4 +70,4 @@ def test_a_failure_is_stored_and_ends_with_1(tmp_path: Path, monkeypatch: pytest
     assert CliRunner().invoke(app, order).exit_code == 0
     monkeypatch.setattr(serving, "compare", lambda *_: [{**row, "same bits": False}])
     assert CliRunner().invoke(app, order).exit_code == 1
-    assert Result.read(tmp_path / "r.json").tables[0].rows[0]["same bits"] is False
+    assert BenchmarkResult.read(tmp_path / "r.json").tables[0].rows[0]["same bits"] is False

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from ranktune.studies.benchmarks.__main__ import app
 from ranktune.studies.benchmarks.search.fronts import FRONTS, hypervolume
 from ranktune.studies.benchmarks.search.problems import PROBLEMS, known_problems
-from ranktune.studies.benchmarks.search.regret import Run, Selection, Setting, table
+from ranktune.studies.benchmarks.search.regret import ProblemSetting, SearchRun, Selection, table
 from ranktune.studies.benchmarks.search.runs import run
 
 
@@ -87,12 +87,12 @@ def test_fronts(name: str) -> None:
         for first in np.linspace(0, 1, 300).tolist()
     ]
     assert -hypervolume(values, problem.corner) == pytest.approx(problem.minimum, rel=0.01)
-    result = run(problem, name, "thompson", 0, Setting(14, 2))
+    result = run(problem, name, "thompson", 0, ProblemSetting(14, 2))
     assert (np.diff(result.picks) <= 0).all() and problem.minimum < result.picks[-1] <= 0.0
 
 
 def test_a_run_picks_by_what_it_observed() -> None:
-    problem, setting = PROBLEMS["func3c"], Setting(12, 1)
+    problem, setting = PROBLEMS["func3c"], ProblemSetting(12, 1)
     plain = run(problem, "func3c", "random", 0, setting)
     assert plain.picks == np.minimum.accumulate(plain.picks).tolist() and len(plain.picks) == 12
     wild = run(replace(problem, noise=100.0), "func3c", "random", 0, setting)
@@ -100,7 +100,7 @@ def test_a_run_picks_by_what_it_observed() -> None:
 
 
 def test_a_run_can_be_repeated_also_with_trials_at_the_same_time() -> None:
-    problem, setting = PROBLEMS["hart6m"], Setting(13, 4)
+    problem, setting = PROBLEMS["hart6m"], ProblemSetting(13, 4)
     first, second = (run(problem, "hart6m", "thompson", 1, setting) for _ in range(2))
     assert first == second and first.picks != run(problem, "hart6m", "thompson", 2, setting).picks
 
@@ -111,7 +111,7 @@ def test_runs_are_stored_and_not_repeated(tmp_path: Path) -> None:
     order += ["--keep", str(file)]
     first = CliRunner().invoke(app, order, catch_exceptions=False).stdout
     text = file.read_text()
-    runs = [Run(**json.loads(line)) for line in text.splitlines()]
+    runs = [SearchRun(**json.loads(line)) for line in text.splitlines()]
     assert len(runs) == 4 and json.dumps(asdict(runs[0])) == text.splitlines()[0]
     assert CliRunner().invoke(app, order, catch_exceptions=False).stdout == first
     assert file.read_text() == text
@@ -119,15 +119,15 @@ def test_runs_are_stored_and_not_repeated(tmp_path: Path) -> None:
     assert max(map(len, first.splitlines())) <= 80
 
 
-def made(name: str, losses: list[float]) -> list[Run]:
-    return [Run("func3c", name, k, 1, [loss]) for k, loss in enumerate(losses)]
+def made(name: str, losses: list[float]) -> list[SearchRun]:
+    return [SearchRun("func3c", name, k, 1, [loss]) for k, loss in enumerate(losses)]
 
 
 def test_tables_say_who_is_better() -> None:
     good, bad = np.linspace(0, 1, 20), np.linspace(0.5, 2, 20)
     runs = made("thompson", good.tolist()) + made("tpe", bad.tolist()) + made("equal", good.tolist())
     names = ["thompson", "tpe", "equal"]
-    chosen = Selection({run.key: run for run in runs}, PROBLEMS, ["func3c"], names, range(20), Setting(1, 1))
+    chosen = Selection({run.key: run for run in runs}, PROBLEMS, ["func3c"], names, range(20), ProblemSetting(1, 1))
     ours, theirs, equal = table(chosen).rows
     assert theirs["against"] == f"better, p={mannwhitneyu(good + 0.7221, bad + 0.7221).pvalue:.2g}"
     low, middle, high = np.quantile(good + 0.7221, (0.25, 0.5, 0.75))

@@ -12,9 +12,9 @@ import scipy
 from typer.testing import CliRunner
 
 from ranktune.studies.benchmarks.__main__ import app
-from ranktune.studies.benchmarks.search.problems import KINDS, PROBLEMS, Problem
+from ranktune.studies.benchmarks.search.problems import KINDS, PROBLEMS, TestProblem
 from ranktune.studies.benchmarks.search.ranks import duel, rank_tables
-from ranktune.studies.benchmarks.search.regret import Run, Selection, Setting
+from ranktune.studies.benchmarks.search.regret import ProblemSetting, SearchRun, Selection
 from ranktune.studies.benchmarks.search.runs import BLIND, NEEDS, PEERS, absent, run
 from ranktune.studies.benchmarks.search.suite import SUITE
 from ranktune.studies.benchmarks.search.tabulated import BOOSTED, SEEDS, tabulated
@@ -109,7 +109,7 @@ def test_tables_are_the_tasks_that_confirm_with_thirty_configurations_of_both_so
 def test_infeasible_trials_are_never_picked_and_blind_samplers_are_told_a_penalty() -> None:
     problem = SUITE["vessel"]
     for name in ("random", "skopt", "thompson:mixed"):
-        result = run(problem, "vessel", name, 0, Setting(12, 1))
+        result = run(problem, "vessel", name, 0, ProblemSetting(12, 1))
         assert (np.diff(result.picks) <= 0).all()
         assert all(pick == problem.worst or 6.0 < pick for pick in result.picks)
     assert "skopt" in BLIND and "random" not in BLIND
@@ -117,27 +117,29 @@ def test_infeasible_trials_are_never_picked_and_blind_samplers_are_told_a_penalt
 
 def test_a_noisy_problem_always_has_noise_and_its_runs_say_nothing_of_it() -> None:
     noisy, plain = (
-        run(problem, "p", "random", 3, Setting(15, 1)) for problem in (SUITE["hart6m-noisy"], PROBLEMS["hart6m"])
+        run(problem, "p", "random", 3, ProblemSetting(15, 1)) for problem in (SUITE["hart6m-noisy"], PROBLEMS["hart6m"])
     )
     assert noisy.picks != plain.picks and plain.picks == np.minimum.accumulate(plain.picks).tolist()
 
 
 @pytest.mark.parametrize("name", [name for name in PEERS if not absent(NEEDS.get(name, ()))])
 def test_a_run_of_a_peer_can_be_repeated(name: str) -> None:
-    setting = Setting(13, 2)
+    setting = ProblemSetting(13, 2)
     first, again = (run(PROBLEMS["layers"], "layers", name, 1, setting) for _ in range(2))
     assert first.picks == again.picks and len(first.picks) == 13
     assert first.picks != run(PROBLEMS["layers"], "layers", name, 2, setting).picks
 
 
-def made(problem: str, sampler: str, regrets: list[float]) -> list[Run]:
-    return [Run(problem, sampler, seed, 1, [regret]) for seed, regret in enumerate(regrets)]
+def made(problem: str, sampler: str, regrets: list[float]) -> list[SearchRun]:
+    return [SearchRun(problem, sampler, seed, 1, [regret]) for seed, regret in enumerate(regrets)]
 
 
 def selection(values: dict[str, dict[str, list[float]]]) -> Selection:
     runs = [each for title, of in values.items() for name, regrets in of.items() for each in made(title, name, regrets)]
-    known = {title: Problem(lambda trial: 0.0, 0.0, kind="mixed" if title < "c" else "fronts") for title in values}
-    return Selection({run.key: run for run in runs}, known, list(values), ["x", "y", "z"], range(2), Setting(1, 1))
+    known = {title: TestProblem(lambda trial: 0.0, 0.0, kind="mixed" if title < "c" else "fronts") for title in values}
+    return Selection(
+        {run.key: run for run in runs}, known, list(values), ["x", "y", "z"], range(2), ProblemSetting(1, 1)
+    )
 
 
 def test_mean_ranks_are_by_medians_of_problems_that_all_samplers_ran() -> None:

@@ -10,14 +10,14 @@ import pytest
 from typer.testing import CliRunner
 
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.__main__ import app
-from ranktune.studies.benchmarks.results import Result, append_result, stored_results
+from ranktune.studies.benchmarks.results import BenchmarkResult, append_result, stored_results
 from ranktune.studies.benchmarks.tasks import KINDS
 from ranktune.studies.benchmarks.turnkey import cells, command, peers
 from ranktune.studies.benchmarks.turnkey.overall import OVER_CALLS
-from ranktune.studies.benchmarks.turnkey.peers import CATBOOST_TOO, METRIC, OURS, PEERS, SINGLE_CALLS, Budget
+from ranktune.studies.benchmarks.turnkey.peers import CATBOOST_TOO, METRIC, OURS, PEERS, SINGLE_CALLS, PeerBudget
 from tests.support.turnkey_samples import finished, queries, write
 
 
@@ -40,7 +40,7 @@ def first_feature(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
     weight = dict(zip(PEERS, (0.0, 0.1, 0.3, 1.0, 1.5, 2.0, 2.5, 3.0), strict=True))
 
-    def compete(rival: str, split: Split, budget: Budget) -> tuple[Any, dict[str, Any]]:
+    def compete(rival: str, split: QuerySplit, budget: PeerBudget) -> tuple[Any, dict[str, Any]]:
         assert split.test is not None
         asked.append(f"{rival} {split.name}")
         X = np.asarray(split.test.features)
@@ -63,7 +63,7 @@ def rows_of(folder: Path, *arguments: Any) -> dict[str, list[Any]]:
     file = folder / "stored.json"
     invoke(*arguments, "--store", file)
     rows: dict[str, list[Any]] = {}
-    for table in Result.read(file).tables:
+    for table in BenchmarkResult.read(file).tables:
         rows.setdefault(table.title.partition(",")[0].partition(" (")[0], []).extend(table.rows)
     return rows
 
@@ -99,7 +99,7 @@ def test_generated_tasks_are_compared(first_feature: list[str], tmp_path: Path) 
 def test_kinds_are_drawn_by_the_seed_and_the_lead_over_single_calls_is_judged(
     first_feature: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "task_of", lambda name: Split(name, *(queries(12, k) for k in (1, 2, 3))))
+    monkeypatch.setattr(command, "task_of", lambda name: QuerySplit(name, *(queries(12, k) for k in (1, 2, 3))))
     rows = rows_of(tmp_path, "--task", "all-7:3", "--seconds", 40, "--seconds", 3, "--rival", "single", "--threads", 2)
     kinds = list(dict.fromkeys(asked.split()[1] for asked in first_feature))
     assert len(kinds) == 3 and all(kind.endswith("-7") and kind[:-2] in KINDS for kind in kinds)
@@ -161,7 +161,7 @@ def test_a_tool_that_fails_does_not_stop_the_others(
 ) -> None:
     others: Callable[..., tuple[Any, dict[str, Any]]] = vars(cells)["compete"]
 
-    def compete(rival: str, split: Split, budget: Budget) -> tuple[Any, dict[str, Any]]:
+    def compete(rival: str, split: QuerySplit, budget: PeerBudget) -> tuple[Any, dict[str, Any]]:
         if rival == "lightgbm" or (rival == "flaml" and split.name == "Fold2"):
             raise StudyError(f"{rival} found no model.")
         return others(rival, split, budget)
@@ -206,4 +206,4 @@ def test_mistakes_are_explained(folder: Path, first_feature: list[str], monkeypa
     with pytest.raises(ParameterError, match=r"flaml needs flaml.*pip install --group bench"):
         peers.check_installed("flaml")
     with pytest.raises(DataError, match=r"Add test\.txt"):
-        peers.compete("lightgbm", Split("Fold1", queries(3, 1), queries(3, 2)), Budget(1.0))
+        peers.compete("lightgbm", QuerySplit("Fold1", queries(3, 1), queries(3, 2)), PeerBudget(1.0))

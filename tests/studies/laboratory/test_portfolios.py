@@ -10,13 +10,13 @@ import pytest
 from typer.testing import CliRunner
 
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.tasks import task
 from ranktune.studies.laboratory.__main__ import app
 from ranktune.studies.laboratory.configurations import Configuration, configurations, first_with_rows, name_of
-from ranktune.studies.laboratory.portfolios import PRICE, Scored, candidates, scored_on, taken
+from ranktune.studies.laboratory.portfolios import PRICE, ScoredTask, candidates, scored_on, taken
 from ranktune.studies.laboratory.rows import best_of, task_of
 from ranktune.tuner.policy.blends import Blends, scale
 from ranktune.tuner.samplers.first import alike
@@ -40,7 +40,7 @@ def test_what_a_part_adds_is_what_the_blend_scores_more_with_it(tmp_path: Path) 
     whole, solvers, metric = task("drawn", 1), ("GBDTRanker", "LogisticRanker"), parse_metric("ndcg@10")
     vali, test = whole.vali, whole.test
     assert vali is not None and test is not None
-    split = Split(whole.name, whole.train.select(np.arange(20)), vali, test)
+    split = QuerySplit(whole.name, whole.train.select(np.arange(20)), vali, test)
     scored = scored_on(split, solvers, tmp_path / "scores.npz")
     folds = query_folds(vali, 5, 0)
 
@@ -56,14 +56,14 @@ def test_what_a_part_adds_is_what_the_blend_scores_more_with_it(tmp_path: Path) 
     chosen = [params for params in scored.known if params[SOLVER] == "LogisticRanker"]
     chosen += [params for params in scored.known if params[SOLVER] == "GBDTRanker"][:2]
     assert scored.reached([name_of(params) for params in chosen]) == pytest.approx(reached(chosen), abs=2e-3)
-    empty = Split(whole.name, split.train.select(np.arange(1)), vali, test)
+    empty = QuerySplit(whole.name, split.train.select(np.arange(1)), vali, test)
     assert np.array_equal(scored_on(empty, solvers, tmp_path / "scores.npz").test, scored.test)
 
 
-def made(gains: dict[str, float]) -> Scored:
+def made(gains: dict[str, float]) -> ScoredTask:
     """Return a task where each named configuration adds so much, whatever the others; the others add nothing."""
 
-    class Made(Scored):
+    class Made(ScoredTask):
         def reached(self, names: Sequence[str]) -> float:
             return 0.5 + sum(gains.get(name, 0.0) for name in names)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ranktune.studies.papers.claims import Verdict, counted, verdict_on
+from ranktune.studies.papers.claims import ClaimVerdict, counted, verdict_on
 from ranktune.studies.papers.published import Claim
 
 OURS = {
@@ -57,6 +57,6 @@ def test_no_system_is_best_everywhere() -> None:
 
 
 def test_verdicts_are_counted() -> None:
-    every = [Verdict("s", "c", holds, "r") for holds in (True, True, False, None)]
+    every = [ClaimVerdict("s", "c", holds, "r") for holds in (True, True, False, None)]
     assert counted(every) == "4 printed figures and claims: 2 yes, 1 refuted, 1 cannot be checked."
     assert counted(every[:3]) == "3 printed figures and claims: 2 yes, 1 refuted."

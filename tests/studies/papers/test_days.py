@@ -11,12 +11,12 @@ from ranktune.solvers.registry import make
 from ranktune.studies.papers import days, lattice
 from ranktune.studies.papers.days import Passes, daily, lists_of, truth
 from ranktune.studies.papers.lattice import search
-from ranktune.studies.papers.published import Entry, Measure, load_paper
+from ranktune.studies.papers.published import PublishedMeasure, PublishedSystem, load_paper
 from ranktune.studies.papers.reproduce import reproduce
 from tests.support.small_papers import LATTICE, height, paper
 
 
-def small(**options: Any) -> Entry:
+def small(**options: Any) -> PublishedSystem:
     """The entry "Thompson sampling daily" of few evaluations."""
     table = next(table for table in load_paper("elasticrank").tables if table.protocol == "daily")
     return replace(table.entries[3], evaluations=7, **options)
@@ -90,7 +90,7 @@ def test_points_of_other_data_are_evidence_where_their_ranking_carries(
 ) -> None:
     """Then the first point that is not evaluated again is the best one, which the other data did not hold."""
     noise, added = np.random.default_rng(0).normal(0.0, 0.01, 50), list[Any]()
-    entry = Entry("", "ElasticRank", (), grid=LATTICE)
+    entry = PublishedSystem("", "ElasticRank", (), grid=LATTICE)
     best, *others = sorted(entry.points, key=height, reverse=True)
     known = [(point, height(point) - 0.3 + noise) for point in others]
     moved = lattice._as_they_moved
@@ -111,7 +111,7 @@ def test_points_of_other_data_are_evidence_where_their_ranking_carries(
 
 
 def test_the_protocol_needs_no_data() -> None:
-    measure = Measure("ndcg@10", parse_metric("ndcg@10"))
+    measure = PublishedMeasure("ndcg@10", parse_metric("ndcg@10"))
     entry = replace(small(), measures=(measure,), evaluations=3)
     (result,) = reproduce(paper(entry, protocol="daily", runs=2), [])
     assert [(row.dataset, row.metric) for row in result.rows] == [(days.NAME, "ndcg@10")]

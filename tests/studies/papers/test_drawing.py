@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.split import QuerySplit
 from ranktune.studies.papers.figures.drawing import FIGURES, draw, write_figures
-from ranktune.studies.papers.published import PAPERS, Entry, Paper, load_paper
+from ranktune.studies.papers.published import PAPERS, Paper, PublishedSystem, load_paper
 from ranktune.studies.papers.reproduce import Dataset, reproduce
 from tests.support.small_papers import some_queries
 
@@ -23,7 +23,8 @@ PRINTED = {
 
 def dataset(name: str) -> Dataset:
     splits = [
-        Split(f"Fold{k}", *(some_queries(n, 10 * k + n, length=12, features=45) for n in (16, 6, 7))) for k in (1, 2)
+        QuerySplit(f"Fold{k}", *(some_queries(n, 10 * k + n, length=12, features=45) for n in (16, 6, 7)))
+        for k in (1, 2)
     ]
     return Dataset(name, tuple(splits))
 
@@ -31,7 +32,7 @@ def dataset(name: str) -> Dataset:
 def small(paper: Paper) -> Paper:
     """The paper with the ends of its numeric grids alone, few trees, orders and runs."""
 
-    def entry(declared: Entry) -> Entry:
+    def entry(declared: PublishedSystem) -> PublishedSystem:
         grid = {
             name: values if isinstance(values[0], str) else values[:: len(values) - 1 or 1]
             for name, values in declared.grid.items()

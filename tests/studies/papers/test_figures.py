@@ -10,7 +10,7 @@ import pytest
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.rank_svm import RankSVM
-from ranktune.studies.papers.claims import Verdict
+from ranktune.studies.papers.claims import ClaimVerdict
 from ranktune.studies.papers.figures import adarank, ranksvm
 from ranktune.studies.papers.figures.charts import Chart, PrintedFigure, Series
 from ranktune.studies.papers.figures.drawing import Drawn, html, write_figures
@@ -61,7 +61,9 @@ def test_the_printed_ends_of_an_axis_are_kept() -> None:
     assert {"0.30", "0.46"} <= texts(chart) and "0.20" not in texts(chart)
 
 
-HELD, MISSED, OPEN = (Verdict("Figure 1", name, holds, "r") for name, holds in (("a", True), ("b", False), ("c", None)))
+HELD, MISSED, OPEN = (
+    ClaimVerdict("Figure 1", name, holds, "r") for name, holds in (("a", True), ("b", False), ("c", None))
+)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +72,7 @@ HELD, MISSED, OPEN = (Verdict("Figure 1", name, holds, "r") for name, holds in (
      ((), "", True), ((), "not public", None)],
 )  # fmt: skip
 def test_a_figure_is_reproduced_where_its_claims_hold(
-    claims: tuple[Verdict, ...], missing: str, holds: bool | None
+    claims: tuple[ClaimVerdict, ...], missing: str, holds: bool | None
 ) -> None:
     declared = Figure("Figure 1", "Accuracy", "bars without numbers.", missing=missing)
     figure = PrintedFigure(declared, [], list(claims))

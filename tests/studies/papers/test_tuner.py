@@ -9,7 +9,7 @@ import pytest
 from ranktune.studies.papers import protocols
 from ranktune.studies.papers.lattice import coarse, search
 from ranktune.studies.papers.protocols import PartResult
-from ranktune.studies.papers.published import Entry
+from ranktune.studies.papers.published import PublishedSystem
 from ranktune.studies.papers.reproduce import Dataset, reproduce
 from ranktune.studies.papers.tuner_runs import figures, sampler_runs, verdicts
 from tests.support.small_papers import GRID, LATTICE, NDCG, height, paper, split, svm
@@ -37,8 +37,10 @@ def test_the_coarse_grid_has_two_values_of_a_number_and_all_categories() -> None
     assert points != coarse(LATTICE, 1) and len(points) == 4
 
 
-def entry(sampler: str, evaluations: int = 6) -> Entry:
-    return Entry(sampler, "ElasticRank", (), grid=LATTICE, evaluations=evaluations, sampler=sampler, choose="ndcg@10")
+def entry(sampler: str, evaluations: int = 6) -> PublishedSystem:
+    return PublishedSystem(
+        sampler, "ElasticRank", (), grid=LATTICE, evaluations=evaluations, sampler=sampler, choose="ndcg@10"
+    )
 
 
 def runs(sampler: str, evaluations: int = 6) -> PartResult:
@@ -90,7 +92,7 @@ def test_the_tuner_fits_so_many_points_and_chooses_the_best_by_vali(tiny: Datase
 
 def test_the_tuner_protocol_counts_regret_from_the_best_of_the_grid(tiny: Dataset) -> None:
     common: dict[str, Any] = {"grid": {"C": GRID["C"], "loss": ("l2", "l1")}, "evaluations": 8, "choose": "ndcg@3"}
-    entries = [Entry(name, "RankSVM", (), sampler=name, **common) for name in ("thompson", "random", "grid")]
+    entries = [PublishedSystem(name, "RankSVM", (), sampler=name, **common) for name in ("thompson", "random", "grid")]
     (result,) = reproduce(paper(*entries, protocol="tuner", runs=3), [tiny])
     assert {row.metric for row in result.rows} == {"test ndcg@3"}  # no mark up to 8 evaluations
     assert len(result.verdicts) == 3 and not result.remarks
@@ -105,7 +107,7 @@ def test_the_tuner_protocol_counts_regret_from_the_best_of_the_grid(tiny: Datase
 
 def test_steps_on_a_path_are_those_of_single_fits() -> None:
     fold = split(1)
-    entry = Entry("Ada", "AdaRank", (NDCG,), {"stop": "never", "metric": "ndcg@3"}, {"rounds": (1, 2, 5)})
+    entry = PublishedSystem("Ada", "AdaRank", (NDCG,), {"stop": "never", "metric": "ndcg@3"}, {"rounds": (1, 2, 5)})
     by_path = list(protocols.fits_of(entry, fold, 0))
     for fit, rounds in zip(by_path, (1, 2, 5), strict=True):
         (single,) = protocols.fits_of(replace(entry, grid={"rounds": (rounds,)}), fold, 0)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.split import QuerySplit
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.first import first_configurations
-from ranktune.tuner.selection.rows import Row
+from ranktune.tuner.selection.rows import LeaderboardRow
 from ranktune.tuner.study.declaration import Study
 from tests.support.engine_samples import graded
 from tests.support.paths import ROOT
@@ -75,10 +75,10 @@ def test_every_threshold_says_what_it_is() -> None:
         assert [name for names in described for name in names.split(", ")] == [field.name for field in fields(group)]
 
 
-def delivered(folder: Path, ahead: float) -> Row:
+def delivered(folder: Path, ahead: float) -> LeaderboardRow:
     """The row of the only solver in a study whose trials must be so many standard errors ahead."""
     policy = replace(POLICY, choice=replace(POLICY.choice, ahead=ahead))
-    split = Split("", graded(30, 2, noise=2.0), None, graded(9, 2))
+    split = QuerySplit("", graded(30, 2, noise=2.0), None, graded(9, 2))
     result = run_by(policy, folder, split, solvers=("RidgeRanker",), trials=8, sampler="random", full=True)
     return next(row for row in result.leaderboard if not row.is_blend)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranktune.tuner.policy.actions import Bag, Blend, Rescore
+from ranktune.tuner.policy.actions import Bag, BlendTrials, Rescore
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.policy.reserve import Durations, Took, explaining
 from ranktune.tuner.selection.finals import Candidate
@@ -170,8 +170,8 @@ def test_finalists_are_rescored_where_a_deadline_leaves_time_for_two() -> None:
     candidates = [*FOUND[:3], worse]
     assert END.after_search(candidates, 0, 1, 1e6) == Rescore([0, 1, 2])
     for end, left in ((END, np.inf), (END, 1.0), (replace(END, fresh_parts=0), 1e6)):
-        assert end.after_search(candidates, 0, 1, left) == Blend([0, 1, 3, 2])
-    assert END.after_search(candidates[:1], 0, 1, 1e6) == Blend([0])
+        assert end.after_search(candidates, 0, 1, left) == BlendTrials([0, 1, 3, 2])
+    assert END.after_search(candidates[:1], 0, 1, 1e6) == BlendTrials([0])
 
 
 def test_bags_are_of_trees_of_few_queries() -> None:

@@ -10,13 +10,13 @@ import pytest
 import ranktune
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import Queries, concatenate
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.split import QuerySplit
 from ranktune.tuner.evaluation.evaluate import attempt
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import Task, TaskOutcome
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.runner.search_stages import SCORED, scored_once
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.problem import Problem, assemble, write_split
+from ranktune.tuner.study.problem import SplitProblem, assemble, write_split
 from tests.support.engine_samples import graded
 from tests.support.finished import Heard
 from tests.support.policies import run_by
@@ -25,11 +25,11 @@ FEW = {"GBDTRanker.trees": 10}
 TRAIN, VALI, TEST = graded(60, 0), graded(25, 1), graded(20, 2)
 
 
-def problem_of(folder: Path, study: Study, *, vali: bool = True) -> Problem:
+def problem_of(folder: Path, study: Study, *, vali: bool = True) -> SplitProblem:
     folder.mkdir()
-    write_split(assemble(Split("", TRAIN, VALI if vali else None), study), study, folder)
+    write_split(assemble(QuerySplit("", TRAIN, VALI if vali else None), study), study, folder)
     (study_folder,) = folder.iterdir()
-    return Problem.open(study_folder, "")
+    return SplitProblem.open(study_folder, "")
 
 
 def study_of(**more: Any) -> Study:
@@ -46,7 +46,7 @@ def test_the_split_is_used_as_given_where_folds_leave_few_fits(tmp_path: Path) -
     once = problem.by_one_part()
     np.testing.assert_array_equal(once.validation, np.arange(60, 85))
     assert once.given_split and not once.fresh
-    assert Problem.open(problem.folder, "").given_split  # as workers see it
+    assert SplitProblem.open(problem.folder, "").given_split  # as workers see it
 
 
 def test_without_validation_queries_it_is_the_first_fold(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_study_goes_on_by_what_it_began_with(tmp_path: Path) -> None:
 
 def test_a_study_in_little_time_is_scored_on_the_split_and_refitted_on_all(tmp_path: Path) -> None:
     policy = replace(POLICY, time=replace(POLICY.time, min_fits=10**9))
-    solvers, split = ("RidgeRanker", "GBDTRanker"), Split("", TRAIN, VALI, TEST)
+    solvers, split = ("RidgeRanker", "GBDTRanker"), QuerySplit("", TRAIN, VALI, TEST)
     with pytest.raises(KeyboardInterrupt):
         run_by(policy, tmp_path / "x", split, Heard(until=1), solvers=solvers, trials=4, timeout=60.0, space=FEW)
     result = ranktune.resume("x", home=tmp_path, jobs=1)
@@ -96,12 +96,12 @@ def test_a_study_in_little_time_is_scored_on_the_split_and_refitted_on_all(tmp_p
 def test_the_first_trial_has_no_limit_unless_it_counts_where_it_is_cut(vali: Queries | None, tmp_path: Path) -> None:
     limits: list[float] = []
 
-    def objective(task: Task) -> Outcome:
+    def objective(task: Task) -> TaskOutcome:
         limits.append(task.limit)
         return attempt(task)
 
     policy = replace(POLICY, time=replace(POLICY.time, min_fits=10**9, min_fits_dealt=0))
     settings: dict[str, Any] = {"solvers": ("GBDTRanker",), "trials": 1, "timeout": 60.0, "space": FEW}
-    run_by(policy, tmp_path / "x", Split("", TRAIN, vali, TEST), objective=objective, **settings)
+    run_by(policy, tmp_path / "x", QuerySplit("", TRAIN, vali, TEST), objective=objective, **settings)
     assert len(limits) == 1
     assert limits[0] <= 60.0 if vali is not None else limits[0] == float("inf")

@@ -20,7 +20,7 @@ from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError,
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.tuner.evaluation.evaluate import Run
+from ranktune.tuner.evaluation.evaluate import EvaluationRun
 from ranktune.tuner.evaluation.plans import Final
 from ranktune.tuner.runner import choice_stages, final_stages
 from ranktune.tuner.runner import engine as board
@@ -136,7 +136,7 @@ def test_the_model_of_a_trial_stands_for_a_refit_that_fails(data: Path, monkeypa
     """Where no solver fits all queries at once, as for want of memory, one fits those of a fold as its trial did."""
     fitted = Final._fitted
 
-    def fit(self: Final, run: Run) -> Model:
+    def fit(self: Final, run: EvaluationRun) -> Model:
         if self.on_everything:
             raise MemoryError("all queries")
         return fitted(self, run)

@@ -8,14 +8,14 @@ import pytest
 
 from ranktune.tuner import ThompsonSampler
 from ranktune.tuner.gp import proposal
-from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules
-from ranktune.tuner.gp.proposal import Trials, propose
+from ranktune.tuner.gp.encoding import Axis, AxisRule, AxisRules, SpaceEncoding
+from ranktune.tuner.gp.proposal import ObservedTrials, propose
 from ranktune.tuner.gp.search import maximise
 
-RULES = Rules((Rule(1, 0, (0.0,)), Rule(2, 0, (1.0,)), Rule(3, 2, (1.0,))))
-BOTH = Encoding((Axis("kind", choices=3), Axis("x"), Axis("c", choices=2), Axis("y"), Axis("d", choices=2)), RULES)
+RULES = AxisRules((AxisRule(1, 0, (0.0,)), AxisRule(2, 0, (1.0,)), AxisRule(3, 2, (1.0,))))
+BOTH = SpaceEncoding((Axis("kind", choices=3), Axis("x"), Axis("c", choices=2), Axis("y"), Axis("d", choices=2)), RULES)
 ROWS = BOTH.masked(BOTH.from_unit(np.random.default_rng(0).random((10, 5))))
-TRIALS = Trials(ROWS, np.random.default_rng(1).normal(size=10), np.ones(10), ROWS[:0])
+TRIALS = ObservedTrials(ROWS, np.random.default_rng(1).normal(size=10), np.ones(10), ROWS[:0])
 
 
 @pytest.mark.parametrize("near", [0.0, 1.0])

@@ -11,7 +11,7 @@ from ranktune.tuner import ThompsonSampler
 from ranktune.tuner.gp.encoding import covered
 from ranktune.tuner.gp.paths import PathwiseImprovement
 from ranktune.tuner.gp.proposal import THOMPSON, decide
-from ranktune.tuner.samplers.history import History, read, seen_distributions
+from ranktune.tuner.samplers.history import TrialHistory, read, seen_distributions
 from ranktune.tuner.samplers.registry import make_sampler
 
 SEED = 7
@@ -37,7 +37,7 @@ def study_with(trials: int, running: int, seconds: bool) -> optuna.Study:
     return study
 
 
-def replayed(study: optuna.Study, number: int) -> tuple[History, PathwiseImprovement]:
+def replayed(study: optuna.Study, number: int) -> tuple[TrialHistory, PathwiseImprovement]:
     """What the decision for a trial maximised: drawn again from the record, the seed and the number alone."""
     trials = study.get_trials(deepcopy=False)
     history = read(study, trials[number], seen_distributions(trials[:number]))
@@ -46,7 +46,7 @@ def replayed(study: optuna.Study, number: int) -> tuple[History, PathwiseImprove
     return history, decision.function
 
 
-def places_of(history: History, params: dict[str, Any]) -> Floats:
+def places_of(history: TrialHistory, params: dict[str, Any]) -> Floats:
     place = [axis.encode(np.array([history.distributions[axis.name].to_internal_repr(params[axis.name])]))[0]
            for axis in history.encoding.axes]  # fmt: skip
     return np.array([place])

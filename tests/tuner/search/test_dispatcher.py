@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import ResultRefused, TooLong, WorkerLost, WorkersAway
-from ranktune.tuner.evaluation.task import Outcome, Rounds, Task, report
+from ranktune.tuner.evaluation.task import Rounds, Task, TaskOutcome, report
 from ranktune.tuner.policy.policy import Race
 from ranktune.tuner.search.dispatcher import GRACE, LANES, Clock, Dispatcher, Running, own_name
 from ranktune.tuner.storage.leases import LEASED, WAITING, Lease, Leases
@@ -23,7 +23,7 @@ from tests.support.process_samples import soon
 from tests.tuner.search.test_loop import STUDY, task_of
 
 SPACE = STUDY.union_space()
-DONE = Outcome({"ndcg@10": np.array([0.25, 0.75])})
+DONE = TaskOutcome({"ndcg@10": np.array([0.25, 0.75])})
 
 
 class ByHand(Clock):
@@ -268,7 +268,7 @@ def test_a_worker_that_is_not_heard_of_any_more_costs_an_attempt(place: Place) -
     again = place.claim("near:1/joined")
     assert (again.number, again.attempt, again.params) == (1, 2, first.params)
     assert not place.theirs.deliver(1, first.token, DONE), "it is not theirs any more"
-    result: list[tuple[Running, Outcome]] = []
+    result: list[tuple[Running, TaskOutcome]] = []
     while not result:
         result = dispatcher.completed()
         assert place.clock.time < 1000.0 + 5.0 * place.leases.period
@@ -372,7 +372,7 @@ def test_a_process_of_its_own_ends_with_the_trials_and_both_are_heard_while_they
     assert place.leases.give(3, requested(3).params, own_name()) is not None
     folder = place.folder
 
-    def objective(task: Task) -> Outcome:
+    def objective(task: Task) -> TaskOutcome:
         report(Rounds("", task.seed, 0, 0.0, 0.0))
         assert soon((folder / str(task.seed)).exists)
         return replace(DONE, worker=str(os.getpid()))

@@ -11,7 +11,7 @@ import pytest
 
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.evaluation.task import TaskOutcome
 from ranktune.tuner.policy.policy import POLICY, Race
 from ranktune.tuner.storage.lease_tables import RACES
 from ranktune.tuner.storage.leases import Lease, Leases
@@ -21,7 +21,7 @@ from tests.tuner.storage.test_record import DISTRIBUTIONS
 from tests.tuner.storage.test_record import PARAMS as REAL
 
 PARAMS: dict[str, Value] = {"solver": "A", "A.x": 0.1 + 0.2, "A.n": 3, "A.b": True, "A.none": None}
-DONE = Outcome({"map": np.array([0.5, 1.0])}, worker="w")
+DONE = TaskOutcome({"map": np.array([0.5, 1.0])}, worker="w")
 PERIOD = 30.0
 
 
@@ -193,7 +193,7 @@ def test_handing_in_twice_is_as_once_and_stale_tokens_are_refused(leases: Leases
     assert not leases.deliver(1, lease.token, DONE)
     assert leases.collect() == []
     assert leases.deliver(0, lease.token, DONE)
-    assert leases.deliver(0, lease.token, Outcome(error="another"))
+    assert leases.deliver(0, lease.token, TaskOutcome(error="another"))
     ((collected, outcome),) = leases.collect()
     assert (collected.number, collected.worker, outcome.error) == (0, "w", None)
     np.testing.assert_array_equal(outcome.per_query["map"], DONE.per_query["map"])

@@ -17,9 +17,9 @@ from ranktune.solvers.clicks.judging.models import DEFAULT, MODELS
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ranktune.solvers.clicks.counterfactual import Estimate
+    from ranktune.solvers.clicks.counterfactual import ClickEstimate
     from ranktune.solvers.clicks.examination import Examination
-    from ranktune.solvers.clicks.judging.agreement import Agreement
+    from ranktune.solvers.clicks.judging.agreement import ClickAgreement
     from ranktune.solvers.clicks.judging.judged import JudgedLog
     from ranktune.solvers.clicks.judging.later import LaterClicks
 
@@ -145,10 +145,10 @@ def _losses(later: LaterClicks, chosen: str) -> RenderableType:
     return titled(title, rows)
 
 
-def _agreement(agreed: Agreement) -> RenderableType:
+def _agreement(agreed: ClickAgreement) -> RenderableType:
     from ranktune.dashboards.terminal.tables import table, titled
 
-    def cells(mean: Estimate) -> tuple[str, str]:
+    def cells(mean: ClickEstimate) -> tuple[str, str]:
         return f"{mean.value:.4f}", _to(mean.low, mean.high)
 
     rows = table(("model",), ("NDCG@10", "95%", "Kendall", "95%"))

@@ -70,12 +70,12 @@ def export(given: Given, *, context: typer.Context) -> None:
 def _shipped(wanted: ExportArguments, replay: str) -> list[str]:
     """Ship a model, and return what was done."""
     from ranktune.solvers.models.base import load_model
-    from ranktune.tuner.deployment.shipping import Target, ship
+    from ranktune.tuner.deployment.shipping import ExportOptions, ship
 
     if wanted.output is None and wanted.to is None:
         raise typer.BadParameter("add -o FOLDER, --to URL, or both.", param_hint="--output, --to")
     model = load_model(wanted.model)
-    target = Target(wanted.format, wanted.model_name, wanted.store, wanted.engine_version, wanted.absent)
+    target = ExportOptions(wanted.format, wanted.model_name, wanted.store, wanted.engine_version, wanted.absent)
     queries = _read(model, replay, wanted, graded=False)
     return ship(model, target, queries, folder=wanted.output, to=wanted.to or "")
 

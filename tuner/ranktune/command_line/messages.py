@@ -15,9 +15,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from ranktune.arguments import ELSEWHERE, DataArguments
 from ranktune.command_line.options import COLUMNS, LISTED, OPTIONS, OUTPUT, PANELS
-from ranktune.solvers.core.declared import Declared
+from ranktune.solvers.core.declared import DeclaredField
 from ranktune.solvers.core.errors import printable, without_secrets
-from ranktune.solvers.data.columns.decisions import Decision, by_option
+from ranktune.solvers.data.columns.decisions import ColumnQuestion, by_option
 
 Click: TypeAlias = Any
 """A context, command, parameter, formatter or error of Click, of which newer versions of Typer have their own."""
@@ -156,7 +156,7 @@ def as_options(message: str, root: Click) -> str:
     return _ITEM.sub(as_pair, _ARGUMENT.sub(as_option, message))  # what as_pair writes is no argument
 
 
-def answering(decisions: Iterable[Decision], root: Click) -> str:
+def answering(decisions: Iterable[ColumnQuestion], root: Click) -> str:
     """Return a line, and below it the command that was given, of `data` that of `tune`, with the answers of decisions.
 
     It is empty where the command has no options for them, as one that reads a file.
@@ -176,12 +176,12 @@ def answering(decisions: Iterable[Decision], root: Click) -> str:
     return f"{ANSWER}\n{without_secrets(shlex.join(['ranktune', *words, *options]))}"
 
 
-def file_fields(command: Click) -> list[Declared]:
+def file_fields(command: Click) -> list[DeclaredField]:
     """Return the fields of study files that a command has no option for."""
     return getattr(command.callback, "in_file", [])
 
 
-def _line(field: Declared, given: Iterable[str], option: str) -> str:
+def _line(field: DeclaredField, given: Iterable[str], option: str) -> str:
     """Return a field of a study file with the value that its option was given on the command line."""
     after = re.search(rf"{option}[= ](.*?)(?: -|$)", " ".join(given))
     value = after[1] if after else ""

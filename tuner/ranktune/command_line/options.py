@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 import typer
 
 from ranktune.arguments import HOME, ShowArguments, WorkerRuntime
-from ranktune.solvers.core.declared import Declared, declared
+from ranktune.solvers.core.declared import DeclaredField, declared
 from ranktune.solvers.formats import FORMATS
 from ranktune.solvers.names import SOLVERS
 from ranktune.tuner.study.settings import Settings, given_columns
@@ -108,7 +108,7 @@ Trust = Annotated[
 ]
 
 
-def has_option(kind: type, field: Declared) -> bool:
+def has_option(kind: type, field: DeclaredField) -> bool:
     """Return whether a command that takes a declaration has an option, or an argument, for one of its fields."""
     return field.setting.positional or field.name in LISTED or not issubclass(kind, OF_STUDIES)
 
@@ -142,7 +142,7 @@ def takes_options(*declarations: type) -> Callable[[Callable[..., None]], Callab
     return decorate
 
 
-def _parameter(option: Declared) -> inspect.Parameter:
+def _parameter(option: DeclaredField) -> inspect.Parameter:
     """Return the parameter by which Typer makes the option, or argument, of a field."""
     setting = option.setting
     kind: Any = setting.option_type or (list[str] if option.kind == Sequence[str] else option.kind)

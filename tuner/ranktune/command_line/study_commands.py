@@ -243,10 +243,10 @@ def _work(given: Given, wait: float = 600.0) -> int:
 @contextmanager
 def watched(as_json: bool, verbose: bool = False) -> Iterator[Progress]:
     """Yield a progress display; an interrupt prints how to continue and exits with code 130."""
-    from ranktune.terminal import Lines, Verbose, watcher
+    from ranktune.terminal import LineProgress, Verbose, watcher
 
     try:
-        yield Verbose() if verbose else Lines() if as_json else watcher()
+        yield Verbose() if verbose else LineProgress() if as_json else watcher()
     except KeyboardInterrupt as error:
         from ranktune.tuner.workers.interrupts import ignore_more
 

@@ -14,8 +14,14 @@ from optuna.trial import FrozenTrial, TrialState
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.retuning.decision import REFIT
-from ranktune.tuner.retuning.earlier import MOST, Earlier, Observed, load_earlier
-from ranktune.tuner.retuning.portfolio import Configuration, Fitted, Part, load_fitted, load_portfolio
+from ranktune.tuner.retuning.earlier import MOST, Earlier, EarlierTrial, load_earlier
+from ranktune.tuner.retuning.portfolio import (
+    DeliveredConfiguration,
+    FittedQueryIds,
+    SolverConfiguration,
+    load_fitted,
+    load_portfolio,
+)
 from ranktune.tuner.retuning.versions import Delivery, decision_of
 from ranktune.tuner.samplers.first import alike, grows
 from ranktune.tuner.samplers.history import PARTIAL, SECONDS, VARIANCE
@@ -54,7 +60,7 @@ def earlier_of(
         trials, timed = record.trials(), study.timeout is not None
         complete = [trial for trial in trials if trial.state == TrialState.COMPLETE and trial.value is not None]
         first = list(_first(space, delivered, others, complete))
-        observed, values = list[Observed](), dict[int, Floats]()
+        observed, values = list[EarlierTrial](), dict[int, Floats]()
         for trial in trials:
             if any(trial is known for _, known in first):
                 values[len(observed)] = record.per_query(trial)[study.metric]
@@ -69,7 +75,7 @@ def earlier_of(
     return earlier, replace(study, first=tried)
 
 
-def _fitted(holder: StudyFolder) -> Fitted:
+def _fitted(holder: StudyFolder) -> FittedQueryIds:
     """Return what the model that a version holds was fitted to, with that of the model that it goes on from."""
     own, decided, begun = load_fitted(holder.split(_split_of(holder))), decision_of(holder), load_earlier(holder.path)
     if decided is None or begun is None or decided["decision"] != REFIT or not decided.get("continued_by"):
@@ -83,30 +89,34 @@ def _split_of(folder: StudyFolder) -> str:
     return split if split in folder.split_names() else ""
 
 
-def _configurations(folder: StudyFolder, space: UnionSpace) -> list[Configuration]:
+def _configurations(folder: StudyFolder, space: UnionSpace) -> list[DeliveredConfiguration]:
     """Return what a version delivers, then what else it ended with."""
     decided, portfolio = decision_of(folder), load_portfolio(folder.split(_split_of(folder)))
     found = portfolio or _of_rows(folder)
-    return found if decided is None else [typed(Configuration, decided["configuration"]), *found]
+    return found if decided is None else [typed(DeliveredConfiguration, decided["configuration"]), *found]
 
 
-def _of_rows(folder: StudyFolder) -> list[Configuration]:
+def _of_rows(folder: StudyFolder) -> list[DeliveredConfiguration]:
     """Return the configurations of the leaderboard, the chosen one first: a study of an older release kept no more."""
     rows = load_result(folder.result).leaderboard
-    plain = {row.solver: Part(row.solver, row.params) for row in rows if row.params is not None and not row.is_blend}
-    singles = [Configuration(name, (part,)) for name, part in plain.items()]
+    plain = {
+        row.solver: SolverConfiguration(row.solver, row.params)
+        for row in rows
+        if row.params is not None and not row.is_blend
+    }
+    singles = [DeliveredConfiguration(name, (part,)) for name, part in plain.items()]
     if rows[0].params is None or not rows[0].is_blend:
         return singles
     known = [(plain.get(name.partition(" ")[0]), share) for name, share in rows[0].params.items()]
     members = [(part, share) for part, share in known if part is not None]
     parts, shares = tuple(part for part, _ in members), tuple(float(share or 0.0) for _, share in members)
-    return [Configuration(rows[0].solver, parts, shares), *singles]
+    return [DeliveredConfiguration(rows[0].solver, parts, shares), *singles]
 
 
 def _first(
     space: UnionSpace,
-    delivered: Configuration,
-    others: Sequence[Configuration],
+    delivered: DeliveredConfiguration,
+    others: Sequence[DeliveredConfiguration],
     complete: Sequence[FrozenTrial],
 ) -> Iterator[tuple[dict[str, Value], FrozenTrial | None]]:
     """Yield what is tried first, once each, with its trial: what is delivered, then trials spread over the values.
@@ -152,16 +162,16 @@ def _usable(trial: FrozenTrial, timed: bool) -> list[FrozenTrial]:
     return observations(trial, timed=timed) if is_known else []
 
 
-def _observed(trial: FrozenTrial, path: bool) -> Observed:
+def _observed(trial: FrozenTrial, path: bool) -> EarlierTrial:
     value, (variance, extra, cost) = trial.value, (trial.user_attrs.get(name) for name in (VARIANCE, PARTIAL, SECONDS))
     assert value is not None
     variance, extra, cost = (
         float(each) if each is not None and math.isfinite(each) else 0.0 for each in (variance, extra, cost)
     )
-    return Observed(dict(trial.params), float(value), variance, extra, cost, path)
+    return EarlierTrial(dict(trial.params), float(value), variance, extra, cost, path)
 
 
-def _before(latest: StudyFolder) -> list[Observed]:
+def _before(latest: StudyFolder) -> list[EarlierTrial]:
     """Return what the latest version took over itself, as far as it had moved by then."""
     earlier, decided = load_earlier(latest.path), decision_of(latest)
     if earlier is None or decided is None or decided["movement"]["variance"] is None:

@@ -30,7 +30,7 @@ from ranktune.solvers.data.readers.parsing.parse_buffers import (
     UNSORTED,
     VALUES,
     WIDTH,
-    Fault,
+    LineFault,
     ParseBuffers,
 )
 
@@ -76,14 +76,14 @@ def _column(text: Bytes, p: int, base: int, max_features: int) -> tuple[int, int
         digit = digit_at(text, p)
     if byte_at(text, p) != _COLON or p == first:
         if is_query(text, first):
-            return Fault.QUERY_MISPLACED.value, 0, first
-        return Fault.COLON.value if p > first and ends_token(byte_at(text, p)) else Fault.INDEX.value, 0, p
+            return LineFault.QUERY_MISPLACED.value, 0, first
+        return LineFault.COLON.value if p > first and ends_token(byte_at(text, p)) else LineFault.INDEX.value, 0, p
     column -= base
     if column < 0:
-        return Fault.INDEX_ZERO.value, 0, first
+        return LineFault.INDEX_ZERO.value, 0, first
     if column >= max_features:
-        return Fault.INDEX_TOO_LARGE.value, 0, first
-    return Fault.NONE.value, column, p + 1
+        return LineFault.INDEX_TOO_LARGE.value, 0, first
+    return LineFault.NONE.value, column, p + 1
 
 
 @compiled
@@ -162,14 +162,14 @@ def read_entries(
         if fault != 0:
             return fault, p
         if column == previous:
-            return Fault.INDEX_TWICE.value, first
+            return LineFault.INDEX_TWICE.value, first
         kind, value, after = read_number(text, p)
         if kind == BAD:
-            return Fault.VALUE_EMPTY.value if ends_token(byte_at(text, p)) else Fault.VALUE.value, after
+            return LineFault.VALUE_EMPTY.value if ends_token(byte_at(text, p)) else LineFault.VALUE.value, after
         if kind == WORD:
             last = byte_at(text, after - 1) | 32
             if missing == _AS_ERROR or (missing == _AS_NAN and (last == _F or last == _Y)):  # inf, infinity
-                return Fault.VALUE_MISSING.value, p
+                return LineFault.VALUE_MISSING.value, p
             if missing == _AS_NAN:
                 value = np.nan
                 state[MISSING] = 1
@@ -188,4 +188,4 @@ def read_entries(
     state[VALUES], state[WIDTH] = n, width
     if not rising:
         state[UNSORTED] = 1
-    return Fault.NONE.value, p
+    return LineFault.NONE.value, p

@@ -8,35 +8,37 @@ import numpy as np
 
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.readers.parsing.decimals import Bytes
-from ranktune.solvers.data.readers.parsing.parse_buffers import Fault
+from ranktune.solvers.data.readers.parsing.parse_buffers import LineFault
 from ranktune.solvers.data.readers.parsing.streams import Position
 
 _FORM = "A line is GRADE qid:ID INDEX:VALUE ... # comment"
 _RULES = {
-    Fault.GRADE: f"the grade is not a number. {_FORM}. Of a word for a grade give the number: grades='WORD=NUMBER'",
-    Fault.GRADE_NEGATIVE: "the grade is negative. Grades start at 0, not relevant. Give its number: grades='-1=0'",
-    Fault.GRADE_NOT_FINITE: "the grade is not finite. Remove the document or give it a grade",
-    Fault.QUERY_MISSING: "the line has no qid: after its grade, though the lines before have. Add the id of its query",
-    Fault.QUERY_UNEXPECTED: "the line has a qid:, though the lines before have none. Give it to all lines or to none",
-    Fault.QUERY_EMPTY: "qid: is followed by nothing. Write the id of the query right after the colon",
-    Fault.QUERY_MISPLACED: "qid: must stand once, right after the grade",
-    Fault.INDEX: f"expected the number of a feature, then a colon. {_FORM}",
-    Fault.INDEX_ZERO: "feature 0, though features are counted from 1. If this data counts from 0, pass one_based=False "
-    "(for training and test data alike)",
-    Fault.INDEX_TOO_LARGE: "the number of the feature is above the limit of {max_features:,} features. "
+    LineFault.GRADE: f"the grade is not a number. {_FORM}. Of a word for a grade give the number: grades='WORD=NUMBER'",
+    LineFault.GRADE_NEGATIVE: "the grade is negative. Grades start at 0, not relevant. Give its number: grades='-1=0'",
+    LineFault.GRADE_NOT_FINITE: "the grade is not finite. Remove the document or give it a grade",
+    LineFault.QUERY_MISSING: "the line has no qid: after its grade, though the lines before have. "
+    "Add the id of its query",
+    LineFault.QUERY_UNEXPECTED: "the line has a qid:, though the lines before have none. "
+    "Give it to all lines or to none",
+    LineFault.QUERY_EMPTY: "qid: is followed by nothing. Write the id of the query right after the colon",
+    LineFault.QUERY_MISPLACED: "qid: must stand once, right after the grade",
+    LineFault.INDEX: f"expected the number of a feature, then a colon. {_FORM}",
+    LineFault.INDEX_ZERO: "feature 0, though features are counted from 1. If this data counts from 0, "
+    "pass one_based=False (for training and test data alike)",
+    LineFault.INDEX_TOO_LARGE: "the number of the feature is above the limit of {max_features:,} features. "
     "Number the features from 1 without gaps, or raise max_features",
-    Fault.INDEX_TWICE: "the feature is given twice on this line. Keep one value",
-    Fault.COLON: "the number of the feature must be followed by a colon and the value, without spaces",
-    Fault.VALUE: "the value is not a decimal number such as 0.5 or -1e-3",
-    Fault.VALUE_EMPTY: "the value is missing after the colon. Write it, or leave the feature out (it is then 0)",
-    Fault.VALUE_MISSING: 'the value is missing or infinite. Correct it, or pass missing="zero" to read it as 0',
-    Fault.VALUE_TOO_LARGE: "the value is too large for {dtype}. Divide the feature by a power of 10",
-    Fault.CONTROL: "a control character. Is the file text, and undamaged? Remove the character",
+    LineFault.INDEX_TWICE: "the feature is given twice on this line. Keep one value",
+    LineFault.COLON: "the number of the feature must be followed by a colon and the value, without spaces",
+    LineFault.VALUE: "the value is not a decimal number such as 0.5 or -1e-3",
+    LineFault.VALUE_EMPTY: "the value is missing after the colon. Write it, or leave the feature out (it is then 0)",
+    LineFault.VALUE_MISSING: 'the value is missing or infinite. Correct it, or pass missing="zero" to read it as 0',
+    LineFault.VALUE_TOO_LARGE: "the value is too large for {dtype}. Divide the feature by a power of 10",
+    LineFault.CONTROL: "a control character. Is the file text, and undamaged? Remove the character",
 }
 
 
 def fault_error(
-    position: Position, text: Bytes, fault: Fault, offset: int, *, max_features: int, dtype: str
+    position: Position, text: Bytes, fault: LineFault, offset: int, *, max_features: int, dtype: str
 ) -> DataError:
     """Return the error for a fault at an offset of text, the block at position."""
     data = text.tobytes()

@@ -20,7 +20,7 @@ from ranktune.solvers.data.values import csr_of, widened
 DENSE_SHARE = 0.25
 
 
-class Rows:
+class RowCollector:
     """Collects rows; each block is held dense or sparse, by the share of values written so far.
 
     Dense blocks are written to their place in one array while it has room for them, so that rows are not copied at the

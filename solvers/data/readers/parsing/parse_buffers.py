@@ -17,7 +17,7 @@ ROWS, VALUES, RUNS, HARD, LINES, WIDTH, UNSORTED, COMMENTED, GROUPED, QUERY, QUE
 """Where the state of a pass holds what."""
 
 
-class Fault(IntEnum):
+class LineFault(IntEnum):
     """The faults that a line can have; NONE where the whole text was parsed."""
 
     NONE = 0
@@ -89,7 +89,7 @@ class ParseBuffers(NamedTuple):
 class ParseResult:
     """The end of a pass: the fault and its offset (NONE and the end of the text), and how much was filled."""
 
-    fault: Fault
+    fault: LineFault
     offset: int
     n_rows: int
     n_values: int

@@ -12,7 +12,7 @@ import numpy as np
 
 from ranktune.solvers.data.readers.parsing.decimals import Bytes
 from ranktune.solvers.data.readers.parsing.entries import BELOW_SINGLE, MIDWAY
-from ranktune.solvers.data.readers.parsing.parse_buffers import Fault, Grouped, ParseBuffers, ParseResult
+from ranktune.solvers.data.readers.parsing.parse_buffers import Grouped, LineFault, ParseBuffers, ParseResult
 
 SMALL_TEXT = 1 << 23  # bytes of a file
 
@@ -45,5 +45,5 @@ def parse_common(text: Bytes, into: ParseBuffers, base: int, max_features: int, 
     into.comments[:n_rows] = [line.span(line.lastindex or 0) if line.lastindex != 3 else (end, end) for line in lines]
     commented = bool(np.diff(into.comments[:n_rows]).any())
     return ParseResult(
-        Fault.NONE, end, n_rows, n_values, len(starts), 0, n_rows, width, False, commented, Grouped.YES, False
+        LineFault.NONE, end, n_rows, n_values, len(starts), 0, n_rows, width, False, commented, Grouped.YES, False
     )

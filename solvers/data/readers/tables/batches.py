@@ -19,7 +19,7 @@ ROWS = 1 << 16
 """Rows that are read at a time."""
 
 
-class Source(Protocol):
+class BatchSource(Protocol):
     """What a table is read from."""
 
     @property
@@ -57,7 +57,7 @@ class OpenTable:
     """
 
     name: str
-    source: Source
+    source: BatchSource
     roles: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.memory import check_room
 from ranktune.solvers.data.columns.arrow import array_of
-from ranktune.solvers.data.columns.roles import Wanted, id_columns
+from ranktune.solvers.data.columns.roles import WantedRoles, id_columns
 from ranktune.solvers.data.readers.formats import count_cells, first_line
-from ranktune.solvers.data.readers.frames import Table
+from ranktune.solvers.data.readers.frames import FrameTable
 from ranktune.solvers.data.readers.parsing.query_runs import group_file, group_sizes
 from ranktune.solvers.data.readers.tables.arrow_files import kind_of, open_file
 from ranktune.solvers.data.readers.tables.batches import OpenTable, reading
@@ -37,7 +37,7 @@ class TrainingFile(NamedTuple):
     is_text: bool = False
 
 
-def open_training(path: Path, wanted: Wanted, texts: Sequence[str] = ()) -> TrainingFile:
+def open_training(path: Path, wanted: WantedRoles, texts: Sequence[str] = ()) -> TrainingFile:
     """Return a table file of training data. Raises DataError for csv without titles, or without rows.
 
     texts are columns that are text even where all values look like numbers; those that wanted takes as ids are text
@@ -66,14 +66,14 @@ def open_training(path: Path, wanted: Wanted, texts: Sequence[str] = ()) -> Trai
     return TrainingFile(table, id_columns(table.names, wanted), sizes, is_text=True)
 
 
-def read_table(path: Path, wanted: Wanted, texts: Sequence[str]) -> Table:
+def read_table(path: Path, wanted: WantedRoles, texts: Sequence[str]) -> FrameTable:
     """Return a table file of training data as a table."""
     file = open_training(path, wanted, texts)
     if not file.is_text and (rows := file.table.n_rows) is not None:
         check_room(
             f"{path}: a table of {rows} rows and {len(file.table.names)} columns", 8 * rows * len(file.table.names)
         )
-    return Table(with_whole_ids(file.table.read(), file.ids), sizes=file.sizes)
+    return FrameTable(with_whole_ids(file.table.read(), file.ids), sizes=file.sizes)
 
 
 def with_whole_ids(table: pa.Table, names: Sequence[str]) -> pa.Table:

@@ -25,7 +25,7 @@ from ranktune.solvers.data.columns.grammar import RepeatedName, json_of, number_
 from ranktune.solvers.data.columns.roles import QUERIES, RESERVED
 from ranktune.solvers.data.columns.usual import plain
 from ranktune.solvers.data.readers.formats import ending
-from ranktune.solvers.data.readers.frames import Table
+from ranktune.solvers.data.readers.frames import FrameTable
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks, lines_of
 from ranktune.solvers.data.readers.tables.files import frame_of
 from ranktune.solvers.data.readers.tables.json_lines import json_at
@@ -203,10 +203,10 @@ class _Rows:
         return columns, tuple(names) if apart else None
 
 
-def read_json(path: Path) -> Table:
+def read_json(path: Path) -> FrameTable:
     """Return a JSON file as a table. A file that is called .json may be one value; else each line is one."""
     columns, features = read_documents(path, whole=ending(path).lower() == ".json")
-    return Table(frame_of(path, columns), features)
+    return FrameTable(frame_of(path, columns), features)
 
 
 def read_documents(path: Path, *, whole: bool) -> tuple[dict[str, list[Value]], tuple[str, ...] | None]:

@@ -47,7 +47,7 @@ _LISTED = re.compile(r"\s*(\S+)\s+qid:(\S+)\s+#\s*(\S+).*")
 _HEAD = re.compile(r"\s*#\s*qid:([^\s:]+):\s*(.*)")
 
 
-class Row(NamedTuple):
+class JudgmentRow(NamedTuple):
     """A judgment, whose grade is first as it is written and then a number, and its weight if the file has weights."""
 
     query: str
@@ -56,7 +56,7 @@ class Row(NamedTuple):
     weight: float | None = None
 
 
-def judgments_in(path: Path, named: JsonView) -> tuple[list[Row], dict[str, str]]:
+def judgments_in(path: Path, named: JsonView) -> tuple[list[JudgmentRow], dict[str, str]]:
     """Return the judgments of a file, and query words -> query id where it has both.
 
     named are the options of reading, of which those that name columns of the file, and words for grades, hold for it.
@@ -66,7 +66,7 @@ def judgments_in(path: Path, named: JsonView) -> tuple[list[Row], dict[str, str]
     if table is not None:
         return _graded(path, _of_table(table, named), known), words
     lines = [(number, line) for number, line in enumerate(lines_of(Position(path)), start=1) if line.strip()]
-    rows: Iterable[Row] = ()
+    rows: Iterable[JudgmentRow] = ()
     if any(map(_LISTED.fullmatch, (line for _, line in lines))):
         words = {hit[2].strip(): hit[1] for _, line in lines if (hit := _HEAD.fullmatch(line))}
         rows = _of_list(path, lines)
@@ -76,7 +76,7 @@ def judgments_in(path: Path, named: JsonView) -> tuple[list[Row], dict[str, str]
     return _graded(path, rows, known), words
 
 
-def _graded(path: Path, rows: Iterable[Row], known: Mapping[str, float]) -> list[Row]:
+def _graded(path: Path, rows: Iterable[JudgmentRow], known: Mapping[str, float]) -> list[JudgmentRow]:
     """Return the judgments of the rows that have a grade, and a weight above 0 if any have a weight.
 
     Grades below 0, which TREC gives to spam, become 0. Raises Undecided for words whose numbers are not known.
@@ -115,7 +115,7 @@ def _table(path: Path, named: JsonView, known: Mapping[str, object]) -> OpenTabl
         return OpenTable(str(path), CsvFile(path, dialect._replace(is_loose="document_weight" not in roles)))
 
 
-def _of_table(table: OpenTable, named: JsonView) -> Iterable[Row]:
+def _of_table(table: OpenTable, named: JsonView) -> Iterable[JudgmentRow]:
     """Return the judgments of a table with titles; RankTune guards texts in csv against spreadsheets."""
     needed = ("qid", "document", "grade")
     roles = {**ROLES, **find_roles(table.names, ROLES, named)}
@@ -123,20 +123,20 @@ def _of_table(table: OpenTable, named: JsonView) -> Iterable[Row]:
     weights = columns.get("document_weight", repeat(None))
     clean = unguarded if isinstance(table.source, CsvFile) and "document_weight" in columns else str
     texts = (map(clean, columns[role]) for role in needed)
-    return map(Row, *texts, weights)
+    return map(JudgmentRow, *texts, weights)
 
 
-def _of_list(path: Path, lines: Sequence[tuple[int, str]]) -> Iterator[Row]:
+def _of_list(path: Path, lines: Sequence[tuple[int, str]]) -> Iterator[JudgmentRow]:
     for number, line in lines:
         if hit := _LISTED.fullmatch(line):
-            yield Row(hit[2], hit[3], hit[1])
+            yield JudgmentRow(hit[2], hit[3], hit[1])
         elif line.lstrip()[0] != "#":
             raise DataError(
                 f"{path}:{number}: {line.strip()[:60]!r} is no line GRADE qid:ID # DOCUMENT, as others are."
             )
 
 
-def _of_rows(path: Path, lines: Sequence[tuple[int, str]], known: Mapping[str, object]) -> Iterator[Row]:
+def _of_rows(path: Path, lines: Sequence[tuple[int, str]], known: Mapping[str, object]) -> Iterator[JudgmentRow]:
     """Yield the judgments of lines, whose separator is the one that makes a judgment of each of them.
 
     Spaces part cells where nothing else does: between tabs or commas they belong to queries and documents.
@@ -156,7 +156,7 @@ def _of_rows(path: Path, lines: Sequence[tuple[int, str]], known: Mapping[str, o
         number = next(bad, lines[0][0])
         raise DataError(f"{path}:{number}: {dict(lines)[number][:60]!r} is not clear as a judgment. {FORMS}")
     for _, cells in found[0]:
-        yield Row(cells[0], cells[-2], cells[-1])
+        yield JudgmentRow(cells[0], cells[-2], cells[-1])
 
 
 def _is_judged(table: Cells, known: Mapping[str, object], most: int = 0) -> bool:
@@ -176,7 +176,7 @@ def _is_grade(cell: str, known: Mapping[str, object]) -> bool:
     return cell in MISSING or cell in known or ((number := number_of(cell)) is not None and math.isfinite(number))
 
 
-def _of_json(path: Path, text: str) -> Iterator[Row]:
+def _of_json(path: Path, text: str) -> Iterator[JudgmentRow]:
     try:
         content = json_of(text)
     except (ValueError, RecursionError) as error:
@@ -187,7 +187,7 @@ def _of_json(path: Path, text: str) -> Iterator[Row]:
             document = rating.get("docId", rating.get("_id")) if isinstance(rating, Mapping) else None
             if not isinstance(query, str | int) or not isinstance(document, str | int):
                 raise DataError(f"{path}: a rating of query {str(query)[:40]!r} names no document. {FORMS}")
-            yield Row(str(query), str(document), rating.get("rating"))
+            yield JudgmentRow(str(query), str(document), rating.get("rating"))
 
 
 def _judged(content: object) -> Iterator[Mapping[str, object]]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.clicks.features.future import Future
-from ranktune.solvers.clicks.features.history import History, Known
+from ranktune.solvers.clicks.features.history import ClickHistory, SearchEvents
 from ranktune.solvers.clicks.features.leaks import Leak, leaks
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.core.arrays import Floats
@@ -14,12 +14,12 @@ from tests.support.click_simulation import Users
 from tests.support.leaky_logs import HONEST, LEAKS, leaky_log, rate
 
 
-def further(known: Known) -> Floats:
+def further(known: SearchEvents) -> Floats:
     return np.asarray(known.rows["further"])
 
 
 def found(log: Impressions) -> list[Leak]:
-    return leaks(History([log]), log.further_names, further, float(len(log.query)), {})
+    return leaks(ClickHistory([log]), log.further_names, further, float(len(log.query)), {})
 
 
 USERS = [(seed, Users()) for seed in range(20)]
@@ -79,7 +79,7 @@ def test_clicks_that_were_drawn_anew_are_not_known() -> None:
     chance = np.bincount(log.document, log.click) / np.maximum(np.bincount(log.document), 1)
     clicks = (generator.random(len(log.click)) < chance[log.document]).astype(float)
     for click, named in ((log.click, True), (clicks, False)):
-        rows = next(iter(History([replace(other, click=click)]))).rows
+        rows = next(iter(ClickHistory([replace(other, click=click)]))).rows
         time = np.sort(log.time)  # type: ignore[arg-type]
         assert bool(Future(rows, time[: len(rows)]).reason(rows["further"][:, rate], 1)) == named
 

@@ -7,11 +7,11 @@ import numpy as np
 import polars
 import pytest
 
-from ranktune.solvers.clicks.counts import Counts
+from ranktune.solvers.clicks.counts import ClickCounts
 from ranktune.solvers.clicks.examination import Examination
 from ranktune.solvers.clicks.features import training as training_table
 from ranktune.solvers.clicks.features.documents import DocumentTable
-from ranktune.solvers.clicks.features.history import FEATURES, History
+from ranktune.solvers.clicks.features.history import FEATURES, ClickHistory
 from ranktune.solvers.clicks.features.training import Training
 from ranktune.solvers.clicks.position_based import PositionBased
 from ranktune.solvers.clicks.reading.click_log import ClickLog
@@ -37,7 +37,7 @@ def queries_of(training: Training) -> Queries:
 def test_rows_are_impressions_with_weights_by_inverse_propensity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training_table, "CLIP", 5.0)
     training = Training([LOG], HALVING)
-    (known,) = History([LOG])
+    (known,) = ClickHistory([LOG])
     kept = np.isin(known.rows["position"], [1, 2, 4, 8, 10])
     rows, frame = known.rows[kept], whole(training)
     propensity = dict(zip(HALVING.position.tolist(), HALVING.value.tolist(), strict=True))
@@ -75,7 +75,7 @@ def test_a_written_table_is_read_as_the_queries_in_memory(suffix: str, tmp_path:
     documents = documents.with_columns(title=polars.format("the title of {}", "doc_id"))
     documents.write_csv(tmp_path / "documents.csv")
     log = ClickLog.open(tmp_path / "log.csv", further=True)
-    fitted = PositionBased().fit(Counts.of(log))
+    fitted = PositionBased().fit(ClickCounts.of(log))
     training = Training(log, fitted.examination, gap="2h", documents=DocumentTable.read(tmp_path / "documents.csv"))
     assert training.feature_names == [*FEATURES, "price", "brand", "title"]
     assert any(remark.startswith("Left out: name is the same") for remark in training.remarks)
@@ -135,7 +135,7 @@ def test_text_is_a_category_or_is_left_out_by_the_reason(tmp_path: Path) -> None
         "place": "position", "state": "outcome", "mostly": "outcome", "rate": "future", "token": "text",
     }  # fmt: skip
     frame = whole(training)
-    (known,) = History([log])
+    (known,) = ClickHistory([log])
     kept = np.isin(known.rows["position"], [1, 2, 4, 8, 10])
     assert frame["colour"].to_list() == texts["colour"][0][known.rows["further"][kept, 0].astype(int)].tolist()
     assert all((f"{leak.seemed:.3f}" in str(leak)) == (leak.kind != "text") for leak in training.leaks)

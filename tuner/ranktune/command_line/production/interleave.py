@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ranktune.solvers.models.base import Model
-    from ranktune.tuner.interleaving.judging import Judged
-    from ranktune.tuner.interleaving.planning import Plan
+    from ranktune.tuner.interleaving.judging import TestOutcome
+    from ranktune.tuner.interleaving.planning import TestSize
 
 commands = typer.Typer()
 
@@ -110,7 +110,7 @@ def _write(a: Model | str, b: Model | str, data: str, lists: Given, given: Given
 
     from ranktune.solvers.clicks.judgments import check_ending
     from ranktune.solvers.rankings.opening import open_ranking
-    from ranktune.solvers.rankings.parts import Part, read_for, scores_on
+    from ranktune.solvers.rankings.parts import QuerySource, read_for, scores_on
     from ranktune.tuner.interleaving.lists import TEAM_DRAFT, interleaved
 
     output, method = lists["output"], lists["method"] or TEAM_DRAFT
@@ -118,7 +118,10 @@ def _write(a: Model | str, b: Model | str, data: str, lists: Given, given: Given
     options, generator = reading(given), np.random.default_rng(lists["seed"])
     first, second = (open_ranking(given, data, position=options.get("position")) for given in (a, b))
     queries = read_for(first, data, options, graded=False)
-    scores = scores_on(first, Part(queries)), scores_on(second, Part(queries, data, options, graded=False))
+    scores = (
+        scores_on(first, QuerySource(queries)),
+        scores_on(second, QuerySource(queries, data, options, graded=False)),
+    )
     rows = interleaved(queries, *scores, generator, method=method, length=lists["length"], draws=lists["draws"])
     write_output((json.dumps(row, ensure_ascii=False) + "\n" for row in rows), output)
     n = queries.n_queries
@@ -142,7 +145,7 @@ def _judge_and_plan(test: Given, lists: Given, as_json: bool) -> None:
         console().print(plan_table(planned))
 
 
-def judged_table(found: Judged) -> RenderableType:
+def judged_table(found: TestOutcome) -> RenderableType:
     """Return the verdict, wins by search and by query, and the account."""
     from rich.console import Group
     from rich.text import Text
@@ -166,7 +169,7 @@ def judged_table(found: Judged) -> RenderableType:
     return Group(titled(f"Interleaving by {found.method}", rows), Text(f"{text}\n\n{found.account}"))
 
 
-def plan_table(planned: Plan) -> RenderableType:
+def plan_table(planned: TestSize) -> RenderableType:
     """Return the searches that are needed, also for other effects and powers."""
     from rich.console import Group
     from rich.text import Text
