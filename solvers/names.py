@@ -11,7 +11,7 @@ from ranktune.solvers.core.table import NamedTable, TableEntry
 if TYPE_CHECKING:
     from ranktune.solvers.base.ranker import BaseRanker
     from ranktune.solvers.core.arrays import Json, JsonView
-    from ranktune.solvers.custom.ranker import CustomRanker
+    from ranktune.solvers.custom import CustomRanker
 
 SOLVER = "solver"
 """Name of the parameter that chooses among solvers."""

@@ -25,8 +25,7 @@ from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel, parts_of
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
-from ranktune.solvers.models.within.columns import column_name
-from ranktune.solvers.models.within.model import WithinModel
+from ranktune.solvers.models.within import WithinModel, column_name
 
 MAX_BARS = 40
 """Features of a figure; the table has more."""

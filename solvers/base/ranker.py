@@ -10,15 +10,14 @@ from numpy.typing import ArrayLike
 
 from ranktune.solvers.abilities import CUSTOM
 from ranktune.solvers.base.training_data import NOTHING, QueryEstimator
-from ranktune.solvers.blocks.blocked import BlockedQueries
 from ranktune.solvers.core.arrays import Floats, Ids, Sizes, python_value
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.parameters import check_declared
 from ranktune.solvers.core.space import Float, Int, Parameter, Value, up_to, with_defaults
+from ranktune.solvers.data.blocked import BlockedQueries
 from ranktune.solvers.data.columns.encoding import TableEncoding
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.query_columns.known import Weights
-from ranktune.solvers.data.query_columns.monotone import Monotone, named_signs
+from ranktune.solvers.data.query_columns import Monotone, Weights, named_signs
 from ranktune.solvers.models.base import Model, Origin
 
 

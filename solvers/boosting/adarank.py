@@ -18,7 +18,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from ranktune.solvers.base.linear import LinearRanker
-from ranktune.solvers.boosting.early_stopping import queries_with_pairs
+from ranktune.solvers.boosting.growth import queries_with_pairs
 from ranktune.solvers.boosting.rounds import MAX_ACCURACY, METRIC, RoundRanker
 from ranktune.solvers.core.arrays import Floats, Ints, Mask
 from ranktune.solvers.core.errors import DataError

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
-from ranktune.solvers.boosting.limits import check_share, gains_of
+from ranktune.solvers.boosting.training_queries import check_share, gains_of
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.parameters import Param
 from ranktune.solvers.core.space import When

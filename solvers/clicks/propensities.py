@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktune.solvers.clicks.counts import sums
+from ranktune.solvers.clicks.counts import Impressions, sums
 from ranktune.solvers.clicks.examination import Examination
-from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.core.arrays import Floats, as_ints
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.usual import usual

@@ -17,7 +17,7 @@ from ranktune.solvers.clicks.counts import ClickCounts, sums
 from ranktune.solvers.clicks.examination import Examination
 from ranktune.solvers.clicks.fitted import ENDS, judged
 from ranktune.solvers.clicks.judgments import Judgments
-from ranktune.solvers.clicks.shrinkage import shrunken, strength_of
+from ranktune.solvers.clicks.prior import shrunken, strength_of
 from ranktune.solvers.core.arrays import Floats, Ints
 
 

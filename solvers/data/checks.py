@@ -15,7 +15,7 @@ from ranktune.solvers.core.arrays import Array, Features, stored_values
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.grammar import EXACT, repeated
 from ranktune.solvers.data.columns.table import column_of
-from ranktune.solvers.data.query_columns.column import KINDS
+from ranktune.solvers.data.query_columns import KINDS
 from ranktune.solvers.data.values import as_features, blocks, check_layout, has_missing_values
 
 if TYPE_CHECKING:

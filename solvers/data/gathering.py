@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from ranktune.solvers.core.arrays import Features, Ints, stored_arrays, stored_values
-from ranktune.solvers.core.files.arrays import write_array
+from ranktune.solvers.core.files.archives import write_array
 from ranktune.solvers.data.blocks import query_ranges
 from ranktune.solvers.data.disk.stored import read_features
 from ranktune.solvers.data.origins import note_selection
 from ranktune.solvers.data.queries import Queries, concatenate
-from ranktune.solvers.data.query_columns.column import FEATURE, joined_columns
+from ranktune.solvers.data.query_columns import FEATURE, joined_columns
 
 BLOCK_BYTES = 16 << 20
 """Of features that are held in memory at a time."""

@@ -23,9 +23,7 @@ from ranktune.solvers.data.columns.encoding import TableEncoding
 from ranktune.solvers.data.columns.table import COLUMNS, column_of
 from ranktune.solvers.data.grouping import check_no_query_column, group_rows
 from ranktune.solvers.data.origins import note_selection
-from ranktune.solvers.data.query_columns.column import HeldColumn, is_dates, joined_columns, numeric
-from ranktune.solvers.data.query_columns.known import Weights
-from ranktune.solvers.data.query_columns.monotone import Monotone
+from ranktune.solvers.data.query_columns import HeldColumn, Monotone, Weights, is_dates, joined_columns, numeric
 
 
 @dataclass(frozen=True, eq=False, repr=False)

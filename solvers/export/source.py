@@ -23,8 +23,7 @@ from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import ANY_VALUE, Trees
-from ranktune.solvers.models.within.columns import KINDS
-from ranktune.solvers.models.within.model import WithinModel
+from ranktune.solvers.models.within import KINDS, WithinModel
 
 MAX_DEPTH = 200
 """Splits above each other in formats that nest a node in its parent: their parsers stop at 500 levels or more."""
@@ -52,7 +51,7 @@ class ExportedModel:
     weights   (n_used,) float64, 0 for features that only trees use; None for a model of trees
     trees     with columns as in the model; None for a linear model
     missing   (n_used,) float64, what a missing value adds to the weighted sum; None where it adds nothing
-    kinds     what trees compare within queries: kinds of `ranktune.solvers.models.within.columns`, without the value;
+    kinds     what trees compare within queries: kinds of `ranktune.solvers.models.within`, without the value;
               None for a model that scores each document by itself
     asks_zero whether the model asks the engine to take what a document lacks for 0
     """

@@ -17,7 +17,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.data.rows import ListColumns, MatrixRows, close_list, no_columns, open_list
-from ranktune.solvers.joint.products import dense_room, longest_list, scores, transposed
+from ranktune.solvers.joint.list_kernels import dense_room, longest_list, scores, transposed
 
 BLOCK = 32
 """Pairs whose steps are added to all scores at once."""

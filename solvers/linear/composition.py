@@ -21,19 +21,18 @@ import numpy as np
 from ranktune.solvers.abilities import QUERY_WEIGHTS
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.blocks.blocked import BlockedQueries, Data, better_divided, factors_of
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import IncompatibleParts, RankTuneWarning
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.blocked import BlockedQueries, Data, better_divided, factors_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear import parts as grid
 from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.pair_weights import PairWeight, Uniform
 from ranktune.solvers.losses.penalties import L1, L2, Penalty
 from ranktune.solvers.optimizers.base import Optimizer, Parts, Progress, check_parts
-from ranktune.solvers.optimizers.one_pass import OnePassOptimizer
-from ranktune.solvers.optimizers.schedules import SCHEDULES
+from ranktune.solvers.optimizers.one_pass import SCHEDULES, OnePassOptimizer
 
 
 class LinearComposition(NamedTuple):

@@ -10,8 +10,7 @@ query under average. Under L1 most weights become exactly zero.
 from dataclasses import KW_ONLY
 from typing import Annotated, Any, ClassVar
 
-from ranktune.solvers.base.path_parameter import PathParameter
-from ranktune.solvers.base.vocabulary import L1, L2, MAX_ITERATIONS, SCALING
+from ranktune.solvers.base.vocabulary import L1, L2, MAX_ITERATIONS, SCALING, PathParameter
 from ranktune.solvers.core.checks import check_finite, check_not_negative, check_positive
 from ranktune.solvers.core.parameters import Param, unchecked, with_parameters
 from ranktune.solvers.core.space import When

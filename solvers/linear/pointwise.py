@@ -20,10 +20,10 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from ranktune.solvers.base.vocabulary import MAX_ITERATIONS, TOL
-from ranktune.solvers.blocks.blocked import Data, OpenBlock, blocked
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_not_negative
 from ranktune.solvers.core.parameters import Param, with_parameters
+from ranktune.solvers.data.blocked import Data, OpenBlock, blocked
 from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.linear.composition import ComposedRanker, LinearComposition
 from ranktune.solvers.losses.base import Loss

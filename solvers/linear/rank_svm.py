@@ -13,7 +13,7 @@ from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.scaling import SCALINGS
 from ranktune.solvers.linear.composition import ComposedRanker, LinearComposition
 from ranktune.solvers.losses.penalties import L2
-from ranktune.solvers.optimizers.rank_svm.smoothed_hinge import FIRST_SMOOTHING
+from ranktune.solvers.optimizers.rank_svm.regularization_path import FIRST_SMOOTHING
 from ranktune.solvers.optimizers.rank_svm.summed_objective import HingeLoss
 
 

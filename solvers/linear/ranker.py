@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 from ranktune.solvers.base import vocabulary as words
 from ranktune.solvers.base.passes import PassRanker
-from ranktune.solvers.base.path_parameter import PathParameter
+from ranktune.solvers.base.vocabulary import PathParameter
 from ranktune.solvers.core.checks import RandomState
 from ranktune.solvers.core.parameters import Param, Range, with_parameters
 from ranktune.solvers.core.space import When
@@ -15,7 +15,7 @@ from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.pair_weights import PairWeight
 from ranktune.solvers.losses.penalties import Penalty
 from ranktune.solvers.optimizers.base import Optimizer
-from ranktune.solvers.optimizers.schedules import SCHEDULES
+from ranktune.solvers.optimizers.one_pass import SCHEDULES
 
 SOFTENED = parts.taking(parts.LOSSES, "temperature")
 SCHEDULE = Param(

@@ -11,10 +11,10 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from ranktune.solvers.blocks.blocked import BlockedQueries, Data, OpenBlock
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import IncompatibleParts
 from ranktune.solvers.data import products
+from ranktune.solvers.data.blocked import BlockedQueries, Data, OpenBlock
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.base import DivisibleLoss, Loss, prepared
 from ranktune.solvers.losses.pointwise import PointwiseLoss, best_intercept

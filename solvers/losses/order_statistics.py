@@ -29,7 +29,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.grade_tree import offsets
 from ranktune.solvers.data.grades import MAX_TABLE_GRADES, grade_cells, partners_by_cell
 from ranktune.solvers.losses.order_statistics_kernels import (
     GradedLists,
@@ -40,6 +39,7 @@ from ranktune.solvers.losses.order_statistics_kernels import (
     slopes_few,
     slopes_rest,
 )
+from ranktune.solvers.losses.window_sums import offsets
 
 
 def slopes_of_ties(graded: GradedLists, adjacent: bool) -> Floats:

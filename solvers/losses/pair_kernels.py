@@ -27,8 +27,17 @@ from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.data.grades import sort_with_order
 from ranktune.solvers.losses.smoothed import kernels as noisy
-from ranktune.solvers.losses.smoothed.phi import HINGE, LOGISTIC, SQUARED_HINGE, total
-from ranktune.solvers.losses.vector_loops import WIDE, exponentials, logistic_rates, rates_of, sum_of_logs
+from ranktune.solvers.losses.vector_loops import (
+    HINGE,
+    LOGISTIC,
+    SQUARED_HINGE,
+    WIDE,
+    exponentials,
+    logistic_rates,
+    rates_of,
+    sum_of_logs,
+    total,
+)
 
 ROOM = 384
 """Pairs whose logarithms are taken at once."""

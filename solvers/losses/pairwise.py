@@ -24,11 +24,11 @@ from ranktune.solvers.core.parameters import Param, part, unchecked
 from ranktune.solvers.data.grades import copies_of, number_grades, with_pairs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import pair_kernels as kernels
+from ranktune.solvers.losses import vector_loops as losses
 from ranktune.solvers.losses.base import NO_GRADES, Composable, Evaluate
 from ranktune.solvers.losses.pair_kernels import PairLists, PairRule
 from ranktune.solvers.losses.pair_weights import NoisyWeight, PairWeight, Uniform
 from ranktune.solvers.losses.smoothed import kernels as noisy
-from ranktune.solvers.losses.smoothed import phi as losses
 from ranktune.solvers.losses.smoothed.draws import table_of
 
 AVERAGES = ("queries", "none")

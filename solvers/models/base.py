@@ -27,7 +27,7 @@ from ranktune.solvers.data.blocks import scores_by_block
 from ranktune.solvers.data.columns.encoding import TableEncoding
 from ranktune.solvers.data.missing import refuse_missing
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.query_columns.monotone import name_of, named_signs, signs_of
+from ranktune.solvers.data.query_columns import name_of, named_signs, signs_of
 from ranktune.solvers.data.values import as_features
 from ranktune.solvers.models import files
 from ranktune.solvers.models.columns import Origin as Origin
@@ -346,7 +346,7 @@ def load_model(path: str | os.PathLike[str], *, trust: Sequence[str] = ()) -> Mo
     try:
         content = files.read_manifest(path)
     except ModelFormatError:
-        other: Model | None = import_module("ranktune.solvers.models.other_libraries.opening").model_in(path)
+        other: Model | None = import_module("ranktune.solvers.rankings.opening").model_in(path)
         if other is None:
             raise
         return other

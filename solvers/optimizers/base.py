@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.blocks.blocked import Data
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import RandomState
 from ranktune.solvers.core.errors import IncompatibleParts
 from ranktune.solvers.core.parameters import Range
+from ranktune.solvers.data.blocked import Data
 from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.penalties import Penalty
 

@@ -18,11 +18,11 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.blocks.blocked import Data
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.core.parameters import Param, Range, part
-from ranktune.solvers.data.query_columns.monotone import within
+from ranktune.solvers.data.blocked import Data
+from ranktune.solvers.data.query_columns import within
 from ranktune.solvers.data.scaling import SCALINGS
 from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.of_weights import of_weights

@@ -31,8 +31,7 @@ from ranktune.solvers.losses import domination_kernels as kernels
 from ranktune.solvers.losses.domination import DominationLoss, check_dominance
 from ranktune.solvers.losses.penalties import Penalty
 from ranktune.solvers.optimizers import domination_columns as by_column
-from ranktune.solvers.optimizers.coordinate_descent import minimise, violations
-from ranktune.solvers.optimizers.domination_columns import Columns, DominationTarget
+from ranktune.solvers.optimizers.domination_columns import Columns, DominationTarget, minimise, violations
 
 CURVATURES = ("exact", "tight", "paper")
 

@@ -8,11 +8,13 @@ PSGD    w = w - eta (g + l2 w), and every k lists w_r = 0 where |w_r| < threshol
 TGD     w = w - eta g, and every k lists w_r = S(w_r, k eta l1) where |w_r| <= threshold
 
 A list without pairs is skipped. Sparse lists cost their nonzeros.
+
+The rate at which a one-pass optimizer moves at its t-th list: eta_t, for all weights or for each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from typing import Annotated, ClassVar, cast
 
@@ -20,11 +22,11 @@ import numpy as np
 
 from ranktune.solvers.base.passes import mixed, orders
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.blocks.blocked import BlockedQueries, Data, OpenBlock
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_not_negative
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.parameters import Param, Range, part, unchecked
+from ranktune.solvers.data.blocked import BlockedQueries, Data, OpenBlock
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.rows import rows_of
 from ranktune.solvers.losses.base import Loss
@@ -33,7 +35,82 @@ from ranktune.solvers.losses.penalties import Penalty
 from ranktune.solvers.optimizers import one_pass_kernels as kernels
 from ranktune.solvers.optimizers.base import Needs, Optimizer, Parts, Progress
 from ranktune.solvers.optimizers.one_pass_kernels import OnePassSettings, OnePassState
-from ranktune.solvers.optimizers.schedules import InverseRoot, Schedule
+
+
+@part
+class Schedule:
+    """A rate that the one-pass kernels know by its code; eta0 is that of the first list, or of a gradient of one."""
+
+    eta0: Annotated[float, Param("The rate of the first list.")] = 1.0
+    code: ClassVar[int]
+
+
+@part
+class InverseRoot(Schedule):
+    """The rate eta0 / sqrt(t), under which the average loss of a convex problem converges.
+
+    {parameters}
+
+    Examples
+    --------
+    >>> from ranktune.solvers import FOBOS
+    >>> from ranktune.solvers.optimizers.one_pass import InverseRoot
+    >>> FOBOS(InverseRoot(0.5)).schedule
+    InverseRoot(eta0=0.5)
+    """
+
+    code: ClassVar[int] = kernels.INVERSE_ROOT
+
+
+@part
+class Constant(Schedule):
+    """The rate eta0 at every list, for data whose distribution changes.
+
+    {parameters}
+
+    Examples
+    --------
+    >>> from ranktune.solvers import FOBOS
+    >>> from ranktune.solvers.optimizers.one_pass import Constant
+    >>> FOBOS(Constant(0.1)).schedule
+    Constant(eta0=0.1)
+    """
+
+    eta0: Annotated[float, Param("The rate.")] = 1.0
+    code: ClassVar[int] = kernels.CONSTANT
+
+
+@part
+class AdaGrad(Schedule):
+    """The rate eta0 / sqrt(sum of the weight's squared gradients so far, this one included).
+
+    Weights of rare features move further than those of frequent ones.
+
+    {parameters}
+
+    References
+    ----------
+    Duchi, Hazan & Singer 2011, "Adaptive Subgradient Methods for Online Learning", JMLR 12.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import FOBOS
+    >>> from ranktune.solvers.optimizers.one_pass import AdaGrad
+    >>> FOBOS(AdaGrad(0.3)).schedule
+    AdaGrad(eta0=0.3)
+    """
+
+    eta0: Annotated[float, Param("The size of the first step of every weight.")] = 0.1
+    code: ClassVar[int] = kernels.ADAGRAD
+
+
+SCHEDULES: Mapping[str, Callable[[float], Schedule]] = {
+    "sqrt": InverseRoot,
+    "constant": Constant,
+    "adagrad": AdaGrad,
+}
+"""The schedules by the names that solvers give them."""
+
 
 MIN_LISTS_BETWEEN_REPORTS = 1000
 """With many features it is a tenth of their number instead, so that reports cost little."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ranktune.solvers.core.parameters import part
-from ranktune.solvers.data.query_columns.monotone import within
+from ranktune.solvers.data.query_columns import within
 from ranktune.solvers.optimizers.batch import Batch, ScaledObjective, SearchPoint, Trail
 
 LOWERED = 0.9

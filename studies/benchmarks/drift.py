@@ -18,8 +18,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
-from ranktune.tuner.drift.features import largest_difference, moved
-from ranktune.tuner.drift.quality import ExpectedQuality, quality
+from ranktune.tuner.drift.quality import ExpectedQuality, largest_difference, moved, quality
 from ranktune.tuner.drift.reference import Reference
 from ranktune.tuner.drift.watching import FALSE, rate_of
 from ranktune.tuner.statistics.measured import Interval

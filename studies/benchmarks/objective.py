@@ -22,8 +22,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.studies.benchmarks.cases import many_queries
-from ranktune.studies.benchmarks.comparing import take_turns
-from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, take_turns
 from ranktune.studies.papers.figures.ranksvm import objective, two_classes
 
 TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)

@@ -15,10 +15,8 @@ from ranktune.solvers.data.blocks import block_of, query_ranges
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 from ranktune.studies.benchmarks.cases import many_queries, many_sparse_queries
-from ranktune.studies.benchmarks.comparing import Turns, Work, take_turns
-from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, judged
-from ranktune.tuner.one_pass.race import Look
-from ranktune.tuner.one_pass.result import ConfigurationSpace, PassConfiguration
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, Turns, Work, judged, take_turns
+from ranktune.tuner.one_pass.result import ConfigurationSpace, Look, PassConfiguration
 from ranktune.tuner.one_pass.tuning import BLOCK_ROWS, OnePassTuning
 
 ALONE = 8

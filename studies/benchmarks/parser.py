@@ -21,8 +21,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.text import read_text
 from ranktune.solvers.data.sources.catalogue import read
 from ranktune.studies.benchmarks.cases import many_queries, write_text
-from ranktune.studies.benchmarks.comparing import Turns, Work, take_turns
-from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, judged
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, Turns, Work, judged, take_turns
 
 OURS = ("RankTune, float32", "RankTune, float64")
 WANTED = {"polars read_csv": "times faster <= 1.5"}

@@ -21,8 +21,7 @@ from ranktune.solvers.models.other_libraries.lightgbm import trees_of
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.tree_scoring import walked
 from ranktune.studies.benchmarks.cases import many_queries
-from ranktune.studies.benchmarks.comparing import Work, take_turns
-from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, judged
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, Work, judged, take_turns
 
 BATCHES = (1, 100, 1000, 100_000)
 MIN_SECONDS = 0.02

@@ -21,8 +21,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.registry import make
 from ranktune.studies.benchmarks.cases import case, many_queries
-from ranktune.studies.benchmarks.comparing import Clock, Work, take_turns
-from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, judged
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Clock, Row, Work, judged, take_turns
 
 
 @dataclass(frozen=True)

@@ -17,18 +17,15 @@ from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.cases import seeds_of
 from ranktune.studies.benchmarks.results import Benchmark, add_commands
 from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
-from ranktune.studies.benchmarks.task_table.packing import pack
+from ranktune.studies.benchmarks.task_table import pack
 from ranktune.studies.benchmarks.tasks import DRAWN, confirms, task_of
 from ranktune.studies.benchmarks.turnkey.command import cases_of, read_options
 from ranktune.studies.benchmarks.turnkey.peers import with_validation
-from ranktune.studies.laboratory.configurations import configurations
-from ranktune.studies.laboratory.deliveries import Delivered
-from ranktune.studies.laboratory.making import Wanted, make_table, read_rows
 from ranktune.studies.laboratory.portfolios import error_of, scored_on, shown, taken
-from ranktune.studies.laboratory.rows import SHARES
-from ranktune.studies.laboratory.rules import DecisionRules
+from ranktune.studies.laboratory.rows import SHARES, Wanted, configurations, make_table, read_rows
 from ranktune.studies.laboratory.simulating import (
     CONFIRM,
+    Delivered,
     SimulationPlan,
     compared,
     figures,
@@ -36,6 +33,7 @@ from ranktune.studies.laboratory.simulating import (
     of_tasks,
     simulated,
 )
+from ranktune.studies.laboratory.suggestions import DecisionRules
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 COMPOSITION = "Ranker"

@@ -13,9 +13,9 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.registry import solver_class
-from ranktune.studies.benchmarks.task_table.rows import ConfigurationRow
+from ranktune.studies.benchmarks.task_table import ConfigurationRow
 from ranktune.studies.benchmarks.tasks import sizes
-from ranktune.studies.laboratory.configurations import Configuration, name_of
+from ranktune.studies.laboratory.rows import Configuration, name_of
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.samplers.first import grows
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace

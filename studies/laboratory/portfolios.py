@@ -24,8 +24,7 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.laboratory.configurations import Configuration, configurations, name_of
-from ranktune.studies.laboratory.rows import METRIC, best_of, task_of
+from ranktune.studies.laboratory.rows import METRIC, Configuration, best_of, configurations, name_of, task_of
 from ranktune.tuner.policy.blends import Blends, scale
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.first import alike, grows

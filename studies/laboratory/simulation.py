@@ -27,10 +27,9 @@ from optuna.study import Study as OptunaStudy
 from optuna.trial import FrozenTrial
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.studies.benchmarks.task_table.rows import ConfigurationRow, ModelCheckpoint, mean_value
-from ranktune.studies.laboratory.configurations import Configuration
+from ranktune.studies.benchmarks.task_table import ConfigurationRow, ModelCheckpoint, mean_value
 from ranktune.studies.laboratory.known import KnownTask
-from ranktune.studies.laboratory.rows import METRIC, task_of
+from ranktune.studies.laboratory.rows import METRIC, Configuration, task_of
 from ranktune.studies.laboratory.suggestions import RANDOM, Answering, Suggested, suggested
 from ranktune.tuner.evaluation.task import Task, TaskOutcome
 from ranktune.tuner.policy.actions import Finish

@@ -5,14 +5,17 @@ study maximises this function over the whole space, with many evaluations. A sim
 value instead. Rounds of boosting are not chosen by a suggestion, since validation queries find them: all rows of a
 solver have those of its best trial. Rows are drawn from the space, so that a row at random stands for a configuration
 at random.
+
+The rules by which simulated studies decide, as far as they are varied: constants of the policy, and the sampler.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import lru_cache
+from typing import Self
 
 import numpy as np
 from optuna.distributions import BaseDistribution
@@ -20,12 +23,14 @@ from optuna.samplers import BaseSampler
 from optuna.study import Study as OptunaStudy
 from optuna.trial import FrozenTrial
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
-from ranktune.studies.laboratory.configurations import Configuration
 from ranktune.studies.laboratory.known import KnownTask
+from ranktune.studies.laboratory.rows import Configuration
 from ranktune.tuner.gp.proposal import COST_EXPONENT, MAX_TRIALS, ObservedTrials, decide
+from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.samplers.first import grows
 from ranktune.tuner.samplers.history import arranged, read
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
@@ -121,3 +126,69 @@ def _with_best_rounds(rows: Floats, trials: ObservedTrials, axes: Sequence[int])
             best = trials.rows[known, axis][np.argmax(trials.gains[known])]
             rows[~np.isnan(rows[:, axis]), axis] = best
     return rows
+
+
+SAMPLER = "sampler"
+
+
+@dataclass(frozen=True)
+class DecisionRules:
+    """What a study decides by.
+
+    Attributes
+    ----------
+    policy : Policy
+    sampler : str
+        One of those that are simulated.
+    """
+
+    policy: Policy = POLICY
+    sampler: str = THOMPSON
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the rules of a text such as choice.ahead=0.5,sampler=random. Raises ParameterError for any other."""
+        self = cls()
+        for part in text.split(","):
+            name, _, value = part.partition("=")
+            if name == SAMPLER:
+                self = replace(self, sampler=_known(value, SIMULATED, "sampler"))
+            else:
+                self = replace(self, policy=_varied(self.policy, name, value))
+        return self
+
+    @property
+    def of_trials(self) -> Self:
+        """The same rules without what decides only after the last trial."""
+        choice = replace(self.policy.choice, ahead=POLICY.choice.ahead, alpha=POLICY.choice.alpha)
+        return replace(self, policy=replace(self.policy, choice=choice, blend=POLICY.blend))
+
+
+def constants() -> list[str]:
+    """Return the names of the numbers of a policy, such as choice.ahead."""
+    names = []
+    for field in fields(Policy):
+        part = getattr(POLICY, field.name)
+        own = [each.name for each in fields(part)] if is_dataclass(part) else []
+        names += [f"{field.name}.{each}" for each in own if isinstance(getattr(part, each), int | float)]
+        names += [] if own else [field.name]
+    return names
+
+
+def _varied(policy: Policy, name: str, text: str) -> Policy:
+    """Return the policy with another value of one of its constants."""
+    group, _, own = _known(name, [*constants(), SAMPLER], "rule").rpartition(".")
+    part = getattr(policy, group) if group else policy
+    is_whole = isinstance(getattr(part, own), int)
+    try:
+        changed: Json = {own: int(text) if is_whole else float(text)}
+    except ValueError:
+        kind = "a whole number" if is_whole else "a number, or inf"
+        raise ParameterError(f"{name}={text}: it must be {kind}.") from None
+    return replace(policy, **({group: replace(part, **changed)} if group else changed))
+
+
+def _known(name: str, known: Sequence[str], kind: str) -> str:
+    if name not in known:
+        raise ParameterError(f"there is no {kind} '{name}'. {nearest(name, known)}")
+    return name

@@ -19,7 +19,7 @@ from ranktune.tuner.retuning.earlier import EarlierTrial
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.samplers.space import UnionSpace
 from ranktune.tuner.samplers.thompson import ThompsonSampler
-from ranktune.tuner.statistics.movement import movement, sampling_variance
+from ranktune.tuner.statistics.comparisons import movement, sampling_variance
 from ranktune.tuner.storage.database import quiet
 
 GRID = "grid"

@@ -17,7 +17,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError, StudyError, 
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.letor import read_letor
 from ranktune.solvers.data.split import QuerySplit
-from ranktune.studies.papers import days, tuner_runs
+from ranktune.studies.papers import protocols, tuner_runs
 from ranktune.studies.papers.claims import ClaimVerdict, verdict_on
 from ranktune.studies.papers.protocols import PartResult, all_queries, every_point, named, one_fold, one_order, run_part
 from ranktune.studies.papers.published import (
@@ -187,7 +187,7 @@ def reproduce(
 
 def _of(table: PublishedTable, given: Sequence[Dataset]) -> Sequence[Dataset]:
     """Return the data sets of a table: those that are given, or simulated days."""
-    return [Dataset(days.NAME, ())] if table.protocol == "daily" else given
+    return [Dataset(protocols.NAME, ())] if table.protocol == "daily" else given
 
 
 def _parts(table: PublishedTable, entry: PublishedSystem, dataset: Dataset, grid: list[PartResult]) -> Iterator[_Part]:
@@ -199,7 +199,7 @@ def _parts(table: PublishedTable, entry: PublishedSystem, dataset: Dataset, grid
             yield _Part(table, entry, dataset, f"order {k + 1} of {len(orders)}", call)
     elif table.protocol == "daily":
         for seed in range(table.seed, table.seed + table.runs):
-            yield _Part(table, entry, dataset, f"run {seed + 1}", (days.daily, entry, seed))
+            yield _Part(table, entry, dataset, f"run {seed + 1}", (protocols.daily, entry, seed))
     elif table.protocol == "tuner":
         for start in range(0, table.runs, RUNS_A_TASK):
             seeds = range(start, min(start + RUNS_A_TASK, table.runs))

@@ -35,7 +35,7 @@ from ranktune.solvers.data.queries import concatenate
 from ranktune.solvers.data.rows import rows_of
 from ranktune.solvers.data.scaling import factors, query_factors
 from ranktune.solvers.names import SOLVERS
-from ranktune.solvers.online import kernels, second_order
+from ranktune.solvers.online import kernels, solar
 from ranktune.solvers.online.pairs import by_grade
 from ranktune.solvers.online.weighted_draws import draw_by_weight, mass_of
 from ranktune.solvers.optimizers import least_squares
@@ -139,7 +139,7 @@ def test_a_document_of_hardly_any_weight_is_left_out(ranker: Any) -> None:
 )
 def test_a_weighted_pair_is_so_many_pairs_in_a_row(kind: int) -> None:
     width = 1 if kind == kernels.DIAGONAL else 4  # of one feature, a diagonal neglects nothing
-    learn = second_order.learn if kind in (kernels.FULL, kernels.DIAGONAL) else kernels.learn
+    learn = solar.learn if kind in (kernels.FULL, kernels.DIAGONAL) else kernels.learn
     rows, rule = rows_of(np.ascontiguousarray(X[:, :width])), kernels.UpdateRule(kind, 0.01)
     better, worse = np.random.default_rng(4).integers(0, 240, (2, 200))
     times, sigma = np.tile([1, 3, 2, 1, 7], 40), {kernels.FULL: np.eye(4), kernels.DIAGONAL: np.ones((1, 1))}.get(kind)

@@ -29,7 +29,7 @@ from ranktune.solvers.boosting.xgboost import XGBoostRanker
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.registrations import REGISTERED, Registration
 from ranktune.solvers.data.queries import concatenate
-from ranktune.solvers.distillation.distil import distil
+from ranktune.solvers.distillation import distil
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.optimizers.least_squares import within_signs
 from ranktune.solvers.registry import NAMES, make

@@ -13,7 +13,7 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import without_level
-from ranktune.solvers.distillation.distil import STEPS, distil
+from ranktune.solvers.distillation import STEPS, distil
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import joined, one_tree, stumps

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from ranktune.solvers import Queries
-from ranktune.solvers.blocks.blocked import OpenBlock
+from ranktune.solvers.data.blocked import OpenBlock
 
 
 class Keeping:

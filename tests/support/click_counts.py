@@ -6,9 +6,8 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import xlog1py, xlogy
 
-from ranktune.solvers.clicks.counts import ClickCounts
+from ranktune.solvers.clicks.counts import ClickCounts, Impressions
 from ranktune.solvers.clicks.fitted import SURE, FittedClicks
-from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.core.arrays import Floats, Ints, as_ints
 from ranktune.solvers.data.queries import Queries
 from tests.support.click_simulation import Users, simulated

@@ -23,8 +23,7 @@ from ranktune.solvers.core.arrays import Floats, Ints, Matrix, dense
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.evaluation.feature_costs import FeatureBudget, FeatureLimits, GroupedFeatures
-from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, LEVELS
+from ranktune.tuner.evaluation.feature_costs import FEATURE_SET, LEVELS, FeatureBudget, FeatureLimits, GroupedFeatures
 from ranktune.tuner.splits.store import read_part
 
 MAX_DOCUMENTS = 50_000

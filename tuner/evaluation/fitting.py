@@ -12,9 +12,9 @@ import numpy as np
 
 from ranktune.solvers.base.ranker import BaseRanker, Step
 from ranktune.solvers.boosting.base import BoostedRanker
-from ranktune.solvers.boosting.lightgbm.bins import MAX_KEPT_BYTES
+from ranktune.solvers.boosting.lightgbm.library import MAX_KEPT_BYTES
 from ranktune.solvers.boosting.lightgbm.ranker import LightGBMRanker
-from ranktune.solvers.boosting.within import NONE, kinds_of
+from ranktune.solvers.boosting.training_queries import NONE, kinds_of
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.core.memory import format_size
@@ -25,7 +25,7 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.solvers.registry import make, solver_class
 from ranktune.tuner.evaluation.evaluate import EvaluationRun, LimitReached
-from ranktune.tuner.evaluation.feature_sets import HALF_LIFE, SHARES, solver_parameters
+from ranktune.tuner.evaluation.feature_costs import HALF_LIFE, SHARES, solver_parameters
 from ranktune.tuner.evaluation.models import growing_model, rounds_of
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.policy.racing import GrowthRace

@@ -13,15 +13,15 @@ import numpy as np
 
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.boosting.base import BoostedRanker
-from ranktune.solvers.boosting.early_stopping import Patience
+from ranktune.solvers.boosting.growth import Patience
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.evaluate import EvaluationPlan, EvaluationRun, FittedQueries, LimitReached
+from ranktune.tuner.evaluation.feature_costs import solver_parameters
 from ranktune.tuner.evaluation.feature_order import selected_columns
-from ranktune.tuner.evaluation.feature_sets import solver_parameters
 from ranktune.tuner.evaluation.fitting import fitted, grown, n_rounds, progressive, read_for_fit, unfitted
 from ranktune.tuner.evaluation.models import (
     as_model,

@@ -7,7 +7,7 @@ ei          The expected improvement in closed form (ranktune.tuner.gp.acquisiti
             hyperparameters.
 mixed       For one objective without constraints, at random either that or the mean of AVERAGED_DRAWS sample paths with
             the same hyperparameters; a share of the decisions is restricted to the trust region
-            (ranktune.tuner.gp.trust_region). Where categories decide which parameters are active, the maximiser of a
+            (ranktune.tuner.gp.acquisition). Where categories decide which parameters are active, the maximiser of a
             single path chooses these, its branch, within which the mean is maximised. Else the mean improvement over
             DRAWS paths (ranktune.tuner.gp.paths).
 
@@ -30,13 +30,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.tuner.gp.acquisition import Acquisition, ExpectedImprovement, ImprovementPerCost, LogCost, tie_margin
+from ranktune.tuner.gp.acquisition import (
+    Acquisition,
+    ExpectedImprovement,
+    ImprovementPerCost,
+    LogCost,
+    TrustRegion,
+    share_after,
+    side_after,
+    tie_margin,
+)
 from ranktune.tuner.gp.encoding import SpaceEncoding
 from ranktune.tuner.gp.hyperparameters import FittedTrials, Scaled, relative_variances
 from ranktune.tuner.gp.paths import PathMixture, Paths, PathwiseImprovement, reference_point
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, scale_signed, standard_deviation, standardise
 from ranktune.tuner.gp.search import maximise
-from ranktune.tuner.gp.trust_region import TrustRegion, share_after, side_after
 
 THOMPSON, EI, MIXED = "thompson", "ei", "mixed"
 ACQUISITIONS = (MIXED, THOMPSON, EI)

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.acquisition import Acquisition
+from ranktune.tuner.gp.acquisition import Acquisition, TrustRegion
 from ranktune.tuner.gp.encoding import SpaceEncoding, covered, keys
-from ranktune.tuner.gp.trust_region import TrustRegion
 
 GLOBAL_CANDIDATES, LOCAL_CANDIDATES = 512, 40
 """Candidates over the whole space, and around each centre, with FEW parameters that vary or more."""

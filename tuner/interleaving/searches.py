@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ranktune.solvers.clicks.reading.account import ReadingAccount
-from ranktune.solvers.clicks.reading.cells import TRUTH, hashed, is_null, lists_of, numbers_of, text_of
+from ranktune.solvers.clicks.reading.events import TRUTH, hashed, is_null, lists_of, numbers_of, text_of
+from ranktune.solvers.clicks.reading.opening import batches
 from ranktune.solvers.clicks.reading.roles import check_roles, lacks
-from ranktune.solvers.clicks.reading.sources import batches
 from ranktune.solvers.clicks.reading.store import coded, first_of, mixed
 from ranktune.solvers.core.arrays import Array, Floats, Ints, as_floats
 from ranktune.solvers.core.checks import check_choice

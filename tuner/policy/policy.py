@@ -184,7 +184,7 @@ class Time:
 
 @dataclass(frozen=True)
 class Choosing:
-    """Which trials are believed, and which are scored on fresh folds (`ranktune.tuner.policy.trials`).
+    """Which trials are believed, and which are scored on fresh folds (`ranktune.tuner.policy.reserve`).
 
     Attributes
     ----------

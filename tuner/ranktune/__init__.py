@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ranktune.api import tune as tune
     from ranktune.comparing import compare as compare
     from ranktune.comparing import evaluate as evaluate
-    from ranktune.converting import convert as convert
     from ranktune.explaining import explain as explain
     from ranktune.judging import clicks as clicks
     from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART as LambdaMART
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from ranktune.solvers.linear.ranker import Ranker as Ranker
     from ranktune.solvers.metrics.metrics import parse_metric as parse_metric
     from ranktune.solvers.models.base import load_model as load_model
+    from ranktune.streaming import convert as convert
     from ranktune.streaming import one_pass as one_pass
     from ranktune.tuner.samplers.thompson import ThompsonSampler as ThompsonSampler
     from ranktune.tuner.study.custom import register_metric as register_metric

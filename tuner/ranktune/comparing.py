@@ -13,8 +13,7 @@ from typing import Unpack
 import numpy as np
 
 from ranktune.solvers.clicks.counterfactual import ClickEstimate
-from ranktune.solvers.clicks.judging.opening import open_gains
-from ranktune.solvers.clicks.judging.values import values_of
+from ranktune.solvers.clicks.judging.values import open_gains, values_of
 from ranktune.solvers.clicks.reading.roles import named_columns
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
@@ -27,8 +26,7 @@ from ranktune.solvers.metrics.presets import KNOWN
 from ranktune.solvers.models.columns import TEXT_RULES
 from ranktune.solvers.rankings.base import FeatureRanking, Ranking
 from ranktune.solvers.rankings.opening import COLUMN, open_ranking
-from ranktune.solvers.rankings.parts import QuerySource, read_for, scores_of_parts, scores_on
-from ranktune.solvers.rankings.pools import Side, measured
+from ranktune.solvers.rankings.parts import QuerySource, Side, measured, read_for, scores_of_parts, scores_on
 from ranktune.solvers.rankings.scores import RowScores
 from ranktune.tuner.statistics import comparisons
 from ranktune.tuner.statistics.intervals import bootstrap_interval

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ranktune.solvers.clicks.features.documents import DocumentTable
-from ranktune.solvers.clicks.features.training import Training
+from ranktune.solvers.clicks.features.training import DocumentTable, Training
 from ranktune.solvers.clicks.judging.judged import JudgedLog, judged
 from ranktune.solvers.clicks.judging.models import DEFAULT, MODELS, check_takes_propensities
 from ranktune.solvers.clicks.judgments import check_ending

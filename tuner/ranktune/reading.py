@@ -29,7 +29,7 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.selection.rows import CLICKS
-from ranktune.tuner.splits.seals import write_sealed
+from ranktune.tuner.splits.digests import write_sealed
 from ranktune.tuner.splits.split import by_time, nested_splits
 from ranktune.tuner.study.baseline import Baseline
 from ranktune.tuner.study.declaration import Study
@@ -155,7 +155,7 @@ def _loaded(
 
 def _with_clicks(study: Study, splits: Sequence[QuerySplit]) -> tuple[Json, list[QuerySplit]]:
     """Return what the click log of a study has and lacks, and splits with what it tells of them."""
-    from ranktune.solvers.clicks.judging.opening import open_gains
+    from ranktune.solvers.clicks.judging.values import open_gains
 
     _, gains = open_gains(study.clicks, study.click_columns, study.propensities)
     first = splits[0]

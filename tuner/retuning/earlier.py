@@ -22,8 +22,8 @@ from ranktune.tuner.retuning.versions import Delivery
 from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.samplers.history import EARLIER, PARTIAL, SECONDS, VARIANCE
 from ranktune.tuner.selection.typed import typed
-from ranktune.tuner.splits.seals import is_written, read_sealed_arrays, write_sealed
-from ranktune.tuner.statistics.movement import LEAST, Movement, movement, sampling_variance
+from ranktune.tuner.splits.digests import is_written, read_sealed_arrays, write_sealed
+from ranktune.tuner.statistics.comparisons import LEAST, Movement, movement, sampling_variance
 
 FILE = "earlier.npz"
 MOST = 100

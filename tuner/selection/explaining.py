@@ -23,8 +23,8 @@ from ranktune.solvers.explanation.contributions import (
     grid_of,
     is_exact,
     partial_effects,
+    shuffling_losses,
 )
-from ranktune.solvers.explanation.importance import shuffling_losses
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel, parts_of

@@ -21,7 +21,7 @@ from ranktune.solvers.models.blend import blended
 from ranktune.solvers.names import ONE_COLUMN
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.evaluate import evaluate
-from ranktune.tuner.evaluation.feature_sets import solver_parameters
+from ranktune.tuner.evaluation.feature_costs import solver_parameters
 from ranktune.tuner.evaluation.models import microseconds_a_document
 from ranktune.tuner.evaluation.plans import Final, FinalOutcome
 from ranktune.tuner.evaluation.task import Task

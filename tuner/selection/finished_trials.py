@@ -19,7 +19,7 @@ from ranktune.solvers.core.errors import AllFailed, RankTuneWarning, StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.policy.policy import POLICY, Policy
-from ranktune.tuner.policy.trials import ahead, close
+from ranktune.tuner.policy.reserve import ahead, close
 from ranktune.tuner.samplers.first import alike, first_configurations, grows, is_alike
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.selection.finals import Candidate
@@ -54,7 +54,7 @@ def best_candidates(
     """Return the few best trials of each solver that keep the limits, best first; ties go to the earlier trial.
 
     The first configuration of a solver comes first, unless others are ahead of it by so many standard errors
-    (`ranktune.tuner.policy.trials`), and of the others those that a study tries first.
+    (`ranktune.tuner.policy.reserve`), and of the others those that a study tries first.
 
     Raises StudyError, with the shared cause, where no trial succeeded (AllFailed where there were some), or none keeps
     the limits.

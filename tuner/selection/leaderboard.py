@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, JsonView
-from ranktune.solvers.data.columns.meanings import TODAY_WORDS, named_like
+from ranktune.solvers.data.columns.usual import TODAY_WORDS, named_like
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.query_columns.monotone import name_of
+from ranktune.solvers.data.query_columns import name_of
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.metrics.presets import is_of_clicks
 from ranktune.solvers.models.blend import needs_of
@@ -38,7 +38,7 @@ from ranktune.tuner.selection.rows import (
     Preference,
     TuningGain,
 )
-from ranktune.tuner.splits.seals import read_sealed
+from ranktune.tuner.splits.digests import read_sealed
 from ranktune.tuner.statistics.comparisons import ALPHA, compare_splits, holm
 from ranktune.tuner.statistics.intervals import stratified_interval
 from ranktune.tuner.statistics.measured import Comparison, Interval

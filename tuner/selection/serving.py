@@ -1,7 +1,7 @@
 """The end of a study whose model named systems must load: a copy of the best model, and what the restriction costs.
 
 The best of all may be a blend that a system cannot load. Then a copy of it in one model is made
-(`ranktune.tuner.deployment.copying`), and chosen if its loss is not significantly above MAX_LOSS, and the best model
+(`ranktune.tuner.deployment.engines`), and chosen if its loss is not significantly above MAX_LOSS, and the best model
 that can be loaded is not better by validation.
 """
 
@@ -21,7 +21,7 @@ from ranktune.solvers.core.errors import DataError, LeftOut, RankTuneWarning, li
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.models.blend import needs_of
 from ranktune.solvers.registry import standard
-from ranktune.tuner.deployment.copying import copy_loss, copy_of, is_significant
+from ranktune.tuner.deployment.engines import copy_loss, copy_of, is_significant
 from ranktune.tuner.evaluation.plans import FinalOutcome
 from ranktune.tuner.selection.finals import Candidate, Finalist, entry_of
 from ranktune.tuner.selection.rows import DISTILLED, Restriction

@@ -22,8 +22,7 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, inser
 from sqlalchemy.exc import IntegrityError
 
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.storage.database import lease_engine, open_storage
-from ranktune.tuner.storage.lease_tables import OWNERS, WORKERS
+from ranktune.tuner.storage.database import OWNERS, WORKERS, lease_engine, open_storage
 from ranktune.tuner.storage.retrying import PATIENCE, OnEvent, retrying
 
 PERIOD = 30.0

@@ -25,7 +25,7 @@ from ranktune.solvers.core.space import Choice, Parameter, Value
 from ranktune.solvers.data.columns.table import COLUMNS
 from ranktune.solvers.formats import FORMATS
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.evaluation.feature_sets import with_half_life
+from ranktune.tuner.evaluation.feature_costs import with_half_life
 from ranktune.tuner.study.settings import TIMED, Settings
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ranktune.solvers.core.declared import DeclaredField, declared, documented
 from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, nearest
 from ranktune.solvers.core.registrations import space_of
 from ranktune.solvers.core.space import Choice, Value, conditions, is_active
-from ranktune.solvers.data.query_columns.monotone import constraints
+from ranktune.solvers.data.query_columns import constraints
 from ranktune.solvers.metrics.metrics import for_grades, parse_metric
 from ranktune.solvers.names import current_names
 from ranktune.solvers.registry import (
@@ -29,8 +29,15 @@ from ranktune.solvers.registry import (
     solver_class,
     standard,
 )
-from ranktune.tuner.evaluation.feature_costs import FeatureBudget, FeatureCosts, FeatureLimits, read_costs
-from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, check_sets, with_feature_sets
+from ranktune.tuner.evaluation.feature_costs import (
+    FEATURE_SET,
+    FeatureBudget,
+    FeatureCosts,
+    FeatureLimits,
+    check_sets,
+    read_costs,
+    with_feature_sets,
+)
 from ranktune.tuner.samplers.foreign_spaces import overrides_of
 from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.samplers.registry import SAMPLERS

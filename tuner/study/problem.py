@@ -19,8 +19,8 @@ from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.registry import averages
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.reserve import Durations
+from ranktune.tuner.splits.digests import reseal, seal
 from ranktune.tuner.splits.plans import FRESH, GIVEN, PLAN, StoredPlan, fresh_plan, save_plan
-from ranktune.tuner.splits.seals import reseal, seal
 from ranktune.tuner.splits.split import (
     IN_MEMORY,
     WHOLE,

@@ -18,7 +18,7 @@ from ranktune.tuner.workers.limits import CallLimits, payload_of
 
 if TYPE_CHECKING:
     from ranktune.tuner.evaluation.task import Rounds
-    from ranktune.tuner.workers.worker_process import WorkerProcess
+    from ranktune.tuner.workers.processes import WorkerProcess
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from ranktune.dashboards.figures.panels import Frame, Panel, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.drift.days import read_days
+from ranktune.tuner.drift.watching import read_days
 
 MAX_MOVED = 50
 """Features of a table."""

@@ -25,9 +25,8 @@ from typing import Self
 
 import numpy as np
 
-from ranktune.solvers.clicks.counts import ClickCounts, places, sums
+from ranktune.solvers.clicks.counts import ClickCounts, Impressions, places, sums
 from ranktune.solvers.clicks.examination import CLIP, Examination
-from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.clicks.position_based import PositionBased
 from ranktune.solvers.core.arrays import Array, Floats, Ints, Json, Mask, as_ints
 from ranktune.solvers.core.errors import DataError

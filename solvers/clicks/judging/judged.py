@@ -9,12 +9,10 @@ from typing import cast
 
 import numpy as np
 
-from ranktune.solvers.clicks.counts import ClickCounts
+from ranktune.solvers.clicks.counts import ClickCounts, Impressions
 from ranktune.solvers.clicks.examination import WIDEST, Examination
 from ranktune.solvers.clicks.fitted import FittedClicks
-from ranktune.solvers.clicks.impressions import Impressions
-from ranktune.solvers.clicks.judging.agreement import ClickAgreement, agreement
-from ranktune.solvers.clicks.judging.later import LaterClicks, Scaled, losses_on
+from ranktune.solvers.clicks.judging.later import ClickAgreement, LaterClicks, Scaled, agreement, losses_on
 from ranktune.solvers.clicks.judging.models import MODELS
 from ranktune.solvers.clicks.judgments import KNOWN, ONE_POSITION, UNKNOWN, Judgments
 from ranktune.solvers.clicks.reading.account import ReadingAccount

@@ -1,16 +1,22 @@
-"""The expected clicks of a ranking by a click log, with intervals between sessions."""
+"""The expected clicks of a ranking by a click log, with intervals between sessions.
+
+From the files of a click log to what it says of rankings.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from ranktune.solvers.clicks.counterfactual import ClickEstimate, ratio
-from ranktune.solvers.clicks.counts import added, sums
-from ranktune.solvers.clicks.impressions import Impressions
+from ranktune.solvers.clicks.counts import Impressions, added, sums
 from ranktune.solvers.clicks.judging.gains import ClickGains, clicked
+from ranktune.solvers.clicks.propensities import given_propensities
+from ranktune.solvers.clicks.reading.click_log import ClickLog
 from ranktune.solvers.core.arrays import Floats, as_floats, as_ints
+from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.presets import CLICK_METRICS
 
@@ -80,3 +86,19 @@ def _examined(gains: ClickGains, queries: Queries, scores: Floats) -> Floats:
     examined = np.empty(len(order))
     examined[order] = mean[block]
     return examined
+
+
+def open_gains(
+    logs: Sequence[str | Path], columns: Mapping[str, str], propensities: Mapping[int, float] | str | Path | None
+) -> tuple[ClickLog, ClickGains]:
+    """Return a log, and the gains of its documents.
+
+    Raises DataError where it cannot be read or is too small for a click model, ParameterError for a role or a
+    propensity that cannot be.
+    """
+    known = None if propensities is None else given_propensities(propensities)
+    try:
+        log = ClickLog.open(*logs, columns=columns)
+        return log, ClickGains.of(log, known)
+    except DataError as error:
+        raise DataError(str(error).replace(" columns={", " click_columns={")) from None

@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.amounts import MISSING
-from ranktune.solvers.data.columns.grammar import text_of, warn_of_rounding
+from ranktune.solvers.data.columns.grammar import MISSING, text_of, warn_of_rounding
 
 _WORDS = pa.array(filter(None, MISSING), pa.string())
 KINDS, CATEGORY = b"kinds", b"category"

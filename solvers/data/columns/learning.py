@@ -20,11 +20,10 @@ import pyarrow as pa
 
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
-from ranktune.solvers.data.columns.amounts import MISSING, Amount
 from ranktune.solvers.data.columns.arrow import TableColumn, numbered, table_column
 from ranktune.solvers.data.columns.dates import dates_or_none
 from ranktune.solvers.data.columns.encoding import ROLES, Age, Category, Kind, TableEncoding
-from ranktune.solvers.data.columns.grammar import number_of, repeated
+from ranktune.solvers.data.columns.grammar import MISSING, Amount, number_of, repeated
 from ranktune.solvers.data.columns.roles import Roles, no_features
 
 FEW = 64

@@ -14,9 +14,20 @@ from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError, listed, nearest
 from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, ColumnQuestion, Undecided, as_list, left_out
 from ranktune.solvers.data.columns.grammar import number_of
-from ranktune.solvers.data.columns.meanings import AFTER_WORDS, GRADE_WORDS, QUERY_WORDS, named_like
 from ranktune.solvers.data.columns.table import COLUMNS, OPTIONS, with_options
-from ranktune.solvers.data.columns.usual import USUAL, Role, find_roles, no_column, plain, shown, usual
+from ranktune.solvers.data.columns.usual import (
+    AFTER_WORDS,
+    GRADE_WORDS,
+    QUERY_WORDS,
+    USUAL,
+    Role,
+    find_roles,
+    named_like,
+    no_column,
+    plain,
+    shown,
+    usual,
+)
 
 GRADES_RULE = "grades={}: write pairs of WORD=NUMBER, such as Bad=0,Good=1."
 MOST_GRADES = 20

@@ -15,7 +15,7 @@ from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.table import named
 
 if TYPE_CHECKING:
-    from ranktune.solvers.data.query_columns.column import Column
+    from ranktune.solvers.data.query_columns import Column
 
 T = TypeVar("T", bound=type)
 

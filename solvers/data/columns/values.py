@@ -10,11 +10,10 @@ import pyarrow.compute as pc
 
 from ranktune.solvers.core.arrays import Array, Ints, Matrix
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.amounts import Amount
 from ranktune.solvers.data.columns.arrow import TableColumn, as_arrow, is_frame, numbered, table_column
 from ranktune.solvers.data.columns.dates import dates
 from ranktune.solvers.data.columns.encoding import DAY, Age, Category, Kind, TableEncoding, check_features
-from ranktune.solvers.data.columns.grammar import EXACT, bits_of, number_of, warn_of_rounding, without_largest
+from ranktune.solvers.data.columns.grammar import EXACT, Amount, bits_of, number_of, warn_of_rounding, without_largest
 
 _CELLS = 1 << 20
 """Cells that are copied at a time: 8 MB."""

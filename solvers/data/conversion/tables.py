@@ -28,13 +28,13 @@ from ranktune.solvers.data.columns.values import encoded
 from ranktune.solvers.data.conversion.segments import Segments
 from ranktune.solvers.data.grouping import Grouping
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.query_columns.column import DOCUMENT, QUERY, columns_of
+from ranktune.solvers.data.query_columns import DOCUMENT, QUERY, columns_of
 from ranktune.solvers.data.readers.formats import COMPRESSED
 from ranktune.solvers.data.readers.frames import FeatureSchema, FrameTable, learnt, queries_of
 from ranktune.solvers.data.readers.judgments import read_judgments
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
+from ranktune.solvers.data.readers.tables.arrow_files import TrainingFile, open_training, with_whole_ids
 from ranktune.solvers.data.readers.tables.batches import WiderType
-from ranktune.solvers.data.readers.tables.files import TrainingFile, open_training, with_whole_ids
 from ranktune.solvers.data.values import has_missing_values
 
 _HELD = 4

@@ -20,12 +20,12 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Features, Json, as_objects
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.core.files.arrays import check_content, mapped
+from ranktune.solvers.core.files.archives import check_content, mapped
 from ranktune.solvers.data.columns.encoding import TableEncoding
 from ranktune.solvers.data.columns.table import COLUMNS
 from ranktune.solvers.data.disk.writer import CSR_PARTS, FORMAT, INDEX, VERSION, QueriesWriter
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.query_columns.column import FEATURE, QUERY, columns_of
+from ranktune.solvers.data.query_columns import FEATURE, QUERY, columns_of
 from ranktune.solvers.data.values import csr_of
 
 CHECKED_ON_OPENING = 256 << 20

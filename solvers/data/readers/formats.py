@@ -381,8 +381,10 @@ def is_row_of_numbers(line: str) -> bool:
 
 def count_cells(line: str, separator: str) -> int:
     """Return how many cells a line has if it has several and all are numbers, else 0."""
-    from ranktune.solvers.data.columns.amounts import MISSING
-    from ranktune.solvers.data.columns.grammar import number_of  # loads NumPy
+    from ranktune.solvers.data.columns.grammar import (
+        MISSING,
+        number_of,  # loads NumPy
+    )
 
     cells = [cell.strip() for cell in line.split(separator)]
     present = [cell for cell in cells if cell not in MISSING]

@@ -23,14 +23,13 @@ from ranktune.solvers.data.columns.dates import dates, with_dates
 from ranktune.solvers.data.columns.encoding import TableEncoding, check_features
 from ranktune.solvers.data.columns.grammar import number_of, repeated, values_by_name
 from ranktune.solvers.data.columns.learning import FeatureColumn, learn, taken
-from ranktune.solvers.data.columns.meanings import usual_grades
 from ranktune.solvers.data.columns.roles import GRADES_RULE, Roles, WantedRoles, name_grades, number_each, roles
 from ranktune.solvers.data.columns.table import COLUMNS, OPTIONS, column_of
-from ranktune.solvers.data.columns.usual import plain, usual
+from ranktune.solvers.data.columns.usual import plain, usual, usual_grades
 from ranktune.solvers.data.columns.values import contents, encoded, numbers
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.query_columns.column import Column
+from ranktune.solvers.data.query_columns import Column
 from ranktune.solvers.data.readers.judgments import GradeTable
 from ranktune.solvers.data.readers.parsing.options import Missing
 

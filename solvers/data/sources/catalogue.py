@@ -20,7 +20,7 @@ from ranktune.solvers.data.columns.roles import ROLES, WantedRoles
 from ranktune.solvers.data.columns.table import OPTIONS, column_of
 from ranktune.solvers.data.conversion.cache import is_worth_keeping, read_cached
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.query_columns.column import DOCUMENT
+from ranktune.solvers.data.query_columns import DOCUMENT
 from ranktune.solvers.data.readers.formats import (
     READERS,
     DataReader,
@@ -31,8 +31,8 @@ from ranktune.solvers.data.readers.formats import (
     reader_of,
 )
 from ranktune.solvers.data.readers.judgments import read_judgments
+from ranktune.solvers.data.readers.parsing.entries import BESIDE, columns_beside, file_beside
 from ranktune.solvers.data.readers.parsing.options import LoadOptions, ReadOptions
-from ranktune.solvers.data.readers.parsing.query_runs import BESIDE, columns_beside, file_beside
 from ranktune.solvers.data.readers.parsing.streams import check_path
 from ranktune.solvers.data.sources.inspection import questions_on, suspects
 from ranktune.solvers.data.split import QuerySplit

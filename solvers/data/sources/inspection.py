@@ -12,9 +12,8 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Json, Mask
 from ranktune.solvers.data.columns.decisions import ColumnQuestion, Undecided, answered, left_out
-from ranktune.solvers.data.columns.meanings import tells_after
 from ranktune.solvers.data.columns.roles import RESERVED, WantedRoles, exact_names, named
-from ranktune.solvers.data.columns.usual import USUAL, plain
+from ranktune.solvers.data.columns.usual import USUAL, plain, tells_after
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 

@@ -32,7 +32,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.losses.smoothed.draws import rankings, stream
-from ranktune.solvers.losses.smoothed.phi import LOGISTIC, phi_and_slope, total
+from ranktune.solvers.losses.vector_loops import LOGISTIC, phi_and_slope, total
 
 NEIGHBOURS, SUM, PRECISION, FIRST, STOPS = range(5)
 

@@ -6,6 +6,12 @@ left where x < condition in single precision, or where x, without its decimals, 
 What XGBoost 3.2 does besides (of its input: ranktune.solvers.models.columns): the predict of an estimator uses the
 trees up to best_iteration of early stopping, that of a Booster all trees. From release 3.1 on, categories are
 found by their values, which the file holds.
+
+Universal Binary JSON, as XGBoost writes it: a marker before each value, and arrays of one type as their bytes.
+
+Lengths are compared with what is left of the file before anything is made of them.
+
+Source: https://ubjson.org, draft 12.
 """
 
 from __future__ import annotations
@@ -18,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, Mask, Matrix
+from ranktune.solvers.core.arrays import Array, Floats, Ints, Json, JsonView, Mask, Matrix
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.models.other_libraries.base import (
     MOST_FEATURES,
@@ -33,7 +39,6 @@ from ranktune.solvers.models.other_libraries.base import (
     read_whole,
     vector,
 )
-from ranktune.solvers.models.other_libraries.ubjson import decoded
 from ranktune.solvers.models.trees import Trees, joined, last_below, one_tree
 
 LEAF = -1
@@ -225,3 +230,80 @@ def _count(fields: JsonView, name: str, high: int = 2**31 - 1) -> int:
     text = item_of(fields, name, str)
     demand(text.isascii() and text.isdecimal() and int(text) <= high, f"{name} is {text[:20]!r}")
     return int(text)
+
+
+NUMBERS = {"i": ">i1", "U": ">u1", "I": ">i2", "l": ">i4", "L": ">i8", "d": ">f4", "D": ">f8"}
+CONSTANTS = {"Z": None, "T": True, "F": False}
+DEEPEST = 32
+
+
+def decoded(content: bytes) -> object:
+    """Return the value that content holds; arrays of numbers of one type are NumPy arrays.
+
+    Raises DataError where it ends early, or holds what XGBoost does not write.
+    """
+    reading = _Reading(content)
+    value = reading.value(reading.marker(), 0)
+    demand(reading.at == len(content), "it goes on after its end")
+    return value
+
+
+class _Reading:
+    """A place in content."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self.at = content, 0
+
+    def marker(self) -> str:
+        return self.take(1).decode("latin-1")
+
+    def take(self, count: int) -> bytes:
+        demand(count <= len(self.content) - self.at, "it ends early")
+        self.at += count
+        return self.content[self.at - count : self.at]
+
+    def value(self, marker: str, depth: int) -> object:
+        demand(depth < DEEPEST, f"it is nested more than {DEEPEST} deep")
+        if marker in NUMBERS:
+            number: int | float = self.numbers(marker, 1)[0].item()
+            return number
+        if marker == "S":
+            return self.text()
+        if marker == "[":
+            return self.array(depth)
+        if marker == "{":
+            return self.object(depth)
+        demand(marker in CONSTANTS, f"it holds the unknown type {marker!r}")
+        return CONSTANTS[marker]
+
+    def numbers(self, marker: str, count: int) -> Array:
+        demand(marker in NUMBERS, f"it holds an array of the unknown type {marker!r}")
+        dtype = np.dtype(NUMBERS[marker])
+        return np.frombuffer(self.take(count * dtype.itemsize), dtype).astype(dtype.newbyteorder("="))
+
+    def length(self) -> int:
+        marker = self.marker()
+        demand(marker in "iUIlL", "a length in it is no whole number")
+        length = int(self.numbers(marker, 1)[0])
+        demand(length >= 0, "a length in it is below 0")
+        return length
+
+    def text(self) -> str:
+        return self.take(self.length()).decode()
+
+    def array(self, depth: int) -> object:
+        marker = self.marker()
+        if marker == "$":
+            kind = self.marker()
+            demand(self.marker() == "#", "an array in it has no length")
+            return self.numbers(kind, self.length())
+        demand(marker == "#", "an array in it has no length")
+        return [self.value(self.marker(), depth + 1) for _ in range(self.length())]
+
+    def object(self, depth: int) -> dict[str, object]:
+        fields: dict[str, object] = {}
+        while self.content[self.at : self.at + 1] != b"}":
+            name = self.text()
+            fields[name] = self.value(self.marker(), depth + 1)
+        self.at += 1
+        return fields

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ranktune.solvers.blocks.blocked import BlockedQueries, Data, OpenBlock
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.data.blocked import BlockedQueries, Data, OpenBlock
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
 from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective

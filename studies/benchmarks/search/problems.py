@@ -6,7 +6,7 @@ problem's kind is its class; ranktune.studies.benchmarks.search.suite has more o
 func3c      Func-3C of CoCaBO (Ru et al. 2020): two real numbers, categories of 3, 5 and 4; minimum -0.7221
 hart6m      Hartmann-6 with four real numbers, one on a log scale, and two categories of 5 shuffled levels; -3.0391
 layers ...  functions with conditions, plateaus or many parameters: ranktune.studies.benchmarks.search.programs
-zdt1 ...    two objectives: ranktune.studies.benchmarks.search.fronts. A run's loss is the area that its front lacks
+zdt1 ...    two objectives: ranktune.studies.benchmarks.search.programs. A run's loss is the area that its front lacks
 ...-composition  1 - NDCG@10 of Ranker fitted on a fold's training queries, on its other queries. The minimum is
             unknown: the best of all runs replaces it
 """
@@ -27,8 +27,7 @@ from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.data.sources.catalogue import load
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import SOLVERS, make
-from ranktune.studies.benchmarks.search.fronts import FRONTS
-from ranktune.studies.benchmarks.search.programs import Tree, layers, levy20, stairs
+from ranktune.studies.benchmarks.search.programs import FRONTS, Tree, layers, levy20, stairs
 from ranktune.tuner.samplers.space import UnionSpace
 
 METRIC, COMPOSED = parse_metric("ndcg@10"), "Ranker"

@@ -24,8 +24,7 @@ from optuna.trial import Trial
 
 from ranktune.solvers.registry import solver_class
 from ranktune.studies.benchmarks.search.problems import TABLES, TestProblem
-from ranktune.studies.benchmarks.task_table.packing import unpack
-from ranktune.studies.benchmarks.task_table.rows import mean_value
+from ranktune.studies.benchmarks.task_table import mean_value, unpack
 from ranktune.studies.benchmarks.tasks import DRAWN
 from ranktune.tuner.gp.encoding import SpaceEncoding
 from ranktune.tuner.samplers.history import arranged

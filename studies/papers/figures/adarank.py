@@ -17,8 +17,7 @@ from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
-from ranktune.studies.papers.figures.charts import PrintedFigure
-from ranktune.studies.papers.figures.work import Material, shown
+from ranktune.studies.papers.figures.work import Material, PrintedFigure, shown
 from ranktune.studies.papers.published import PublishedSystem
 
 DATA = "OHSUMED"

@@ -7,9 +7,19 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.studies.papers.days import NAME
-from ranktune.studies.papers.figures.charts import Chart, PrintedFigure, Series
-from ranktune.studies.papers.figures.work import Material, Points, best, mean_and_band, over_weights, parts_of, shown
+from ranktune.studies.papers.figures.work import (
+    Chart,
+    Material,
+    Points,
+    PrintedFigure,
+    Series,
+    best,
+    mean_and_band,
+    over_weights,
+    parts_of,
+    shown,
+)
+from ranktune.studies.papers.protocols import NAME
 from ranktune.studies.papers.tuner_runs import SIGNIFICANT, regrets_of
 
 OPTIMIZERS = ("RDA", "FOBOS", "PSGD")

@@ -11,8 +11,15 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.registry import make
-from ranktune.studies.papers.figures.charts import PrintedFigure
-from ranktune.studies.papers.figures.work import Material, cpu_seconds, mean_and_band, parts_of, shown, thinned
+from ranktune.studies.papers.figures.work import (
+    Material,
+    PrintedFigure,
+    cpu_seconds,
+    mean_and_band,
+    parts_of,
+    shown,
+    thinned,
+)
 from ranktune.studies.papers.protocols import PROGRESSIVE
 from ranktune.studies.papers.published import PublishedSystem
 

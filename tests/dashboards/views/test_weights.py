@@ -10,7 +10,7 @@ from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import joined, one_tree
-from ranktune.solvers.models.within.model import WithinModel
+from ranktune.solvers.models.within import WithinModel
 from tests.support.study_samples import (
     evidence_of,
     linear_model,

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import ranktune
-from ranktune.daily.retuning import retune
+from ranktune.retuning import retune
 from ranktune.solvers.core.errors import RankTuneWarning, StudyError
 from ranktune.tuner.retuning.versions import versions
 from ranktune.tuner.storage.database import shown_url
@@ -147,8 +147,8 @@ def test_a_pass_goes_on_with_the_same_data_alone(row: int, tmp_path: Path, monke
     y = (X[:, 0] > 0.5).astype(int)
     options: dict[str, Any] = {"folder": tmp_path / "pass", "configurations": 2, "solvers": "SOLAR1"}
     monkeypatch.setattr("ranktune.tuner.one_pass.tuning.BLOCK_ROWS", 400)
-    monkeypatch.setattr("ranktune.tuner.one_pass.checkpoint.SECONDS", 0.0)
-    monkeypatch.setattr("ranktune.tuner.one_pass.checkpoint.SHARE_OF_WRITING", 1e9)
+    monkeypatch.setattr("ranktune.tuner.one_pass.tuning.SECONDS", 0.0)
+    monkeypatch.setattr("ranktune.tuner.one_pass.tuning.SHARE_OF_WRITING", 1e9)
     with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
         patch.setattr("ranktune.tuner.one_pass.tuning.OnePassTuning._result", lambda self: 1 / 0)
         ranktune.one_pass((X, y, qid), **options)

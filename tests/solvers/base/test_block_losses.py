@@ -20,8 +20,8 @@ from ranktune.solvers import (
     SVRRanker,
     fit_blocks,
 )
-from ranktune.solvers.blocks import blocked
-from ranktune.solvers.blocks.blocked import LocalBlocks
+from ranktune.solvers.data import blocked
+from ranktune.solvers.data.blocked import LocalBlocks
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.optimizers import least_squares
 from tests.support.blocks import Keeping, parts_of
@@ -104,7 +104,7 @@ def test_many_stored_documents_are_divided_by_fit(ranker: Any, tmp_path: Path, m
     write_queries(queries, tmp_path / "q")
     whole = ranker.fit(queries).coef_
     monkeypatch.setattr(blocked, "MAX_WHOLE_ROWS", 100)
-    monkeypatch.setattr("ranktune.solvers.blocks.blocked.LocalBlocks", lambda: LocalBlocks(100))
+    monkeypatch.setattr("ranktune.solvers.data.blocked.LocalBlocks", lambda: LocalBlocks(100))
     divided = ranker.fit(read_queries(tmp_path / "q")).coef_
     assert not np.array_equal(divided, whole)  # sums of other parts
     np.testing.assert_allclose(divided, whole, rtol=1e-6, atol=1e-6 * np.abs(whole).max())

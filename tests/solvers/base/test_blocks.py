@@ -17,9 +17,9 @@ from ranktune.solvers import (
     RankSVM,
     fit_blocks,
 )
-from ranktune.solvers.blocks import blocked
-from ranktune.solvers.blocks.blocked import LocalBlocks, factors_of_blocks
 from ranktune.solvers.core.errors import DataError, IncompatibleParts, ParameterError
+from ranktune.solvers.data import blocked
+from ranktune.solvers.data.blocked import LocalBlocks, factors_of_blocks
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.scaling import factors, query_factors
 from ranktune.solvers.linear.presets import ElasticRank
@@ -162,7 +162,7 @@ def test_many_stored_documents_are_divided_by_fit(tmp_path: Path, monkeypatch: p
     stored = read_queries(tmp_path / "q")
     whole = RankSVM(tol=1e-9).fit(stored)
     monkeypatch.setattr(blocked, "MAX_WHOLE_ROWS", 100)
-    monkeypatch.setattr("ranktune.solvers.blocks.blocked.LocalBlocks", lambda: LocalBlocks(100))
+    monkeypatch.setattr("ranktune.solvers.data.blocked.LocalBlocks", lambda: LocalBlocks(100))
     assert blocked.is_better_divided(stored) and not blocked.is_better_divided(queries)
     assert blocked.is_better_divided(stored.select(np.arange(100)))
     divided = RankSVM(tol=1e-9).fit(stored)

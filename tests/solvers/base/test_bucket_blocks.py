@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ranktune.solvers import RidgeRanker, fit_blocks
-from ranktune.solvers.blocks import buckets
 from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data import blocked
 from ranktune.solvers.data.disk.stored import write_queries
 from tests.support.blocks import parts_of
 from tests.support.buckets import put, s3_bucket
@@ -35,7 +35,7 @@ def test_blocks_in_a_bucket_are_those_of_folders(bucket: str, tmp_path: Path, mo
     here = fit_blocks(RidgeRanker(), [tmp_path / str(number) for number in range(len(parts))])
     np.testing.assert_array_equal(fit_blocks(RidgeRanker(), urls).coef_, here.coef_)
     with monkeypatch.context() as patched:
-        patched.setattr(buckets, "_download", lambda *_: pytest.fail("it is in the cache"))
+        patched.setattr(blocked, "_download", lambda *_: pytest.fail("it is in the cache"))
         np.testing.assert_array_equal(fit_blocks(RidgeRanker(), urls).coef_, here.coef_)
     others, _ = parts_of(1)  # in place of the first block
     write_queries(others[0], tmp_path / "0")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.boosting.base import BoostedRanker
-from ranktune.solvers.boosting.limits import check_penalty, check_share, check_single, gains_of, whole
+from ranktune.solvers.boosting.training_queries import check_penalty, check_share, check_single, gains_of, whole
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.parameters import Param, with_parameters

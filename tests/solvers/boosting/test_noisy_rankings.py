@@ -9,7 +9,7 @@ import pytest
 
 import ranktune
 from ranktune.solvers.boosting.base import BoostedRanker
-from ranktune.solvers.boosting.early_stopping import queries_with_pairs
+from ranktune.solvers.boosting.growth import queries_with_pairs
 from ranktune.solvers.boosting.objectives import NOISY
 from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.core.errors import DataError, ParameterError

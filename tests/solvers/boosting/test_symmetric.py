@@ -9,12 +9,12 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.boosting import bins as binning
+from ranktune.solvers.boosting import symmetric as growing
 from ranktune.solvers.boosting.bins import binned
-from ranktune.solvers.boosting.early_stopping import queries_with_pairs
+from ranktune.solvers.boosting.growth import queries_with_pairs
 from ranktune.solvers.boosting.objectives import QueryError
-from ranktune.solvers.boosting.symmetric import growth as growing
-from ranktune.solvers.boosting.symmetric.kernels import order_leaves
-from ranktune.solvers.boosting.symmetric.ranker import KEPT, SymmetricGBDT
+from ranktune.solvers.boosting.symmetric import KEPT, SymmetricGBDT
+from ranktune.solvers.boosting.symmetric_kernels import order_leaves
 from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError

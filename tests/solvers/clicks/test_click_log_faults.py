@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.solvers.clicks.reading import opening, sources
+from ranktune.solvers.clicks.reading import opening
+from ranktune.solvers.clicks.reading import opening as sources
 from ranktune.solvers.clicks.reading.account import ReadingAccount
 from ranktune.solvers.clicks.reading.click_log import ClickLog
 from ranktune.solvers.core.errors import DataError, ParameterError

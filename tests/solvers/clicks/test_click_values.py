@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.clicks.counterfactual import ratio
-from ranktune.solvers.clicks.counts import ClickCounts
+from ranktune.solvers.clicks.counts import ClickCounts, Impressions
 from ranktune.solvers.clicks.examination import CLIP, Examination
-from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.clicks.judging.gains import ClickGains, by_searches
 from ranktune.solvers.clicks.judging.values import values_of
 from ranktune.solvers.core.arrays import Floats, Ints, as_ints

@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranktune.solvers.clicks.counts import ClickCounts
-from ranktune.solvers.clicks.impressions import Impressions
+from ranktune.solvers.clicks.counts import ClickCounts, Impressions
 from ranktune.solvers.core.errors import DataError
 from tests.support.click_counts import drawn_counts, impressions
 

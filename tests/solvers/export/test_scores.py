@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.distillation.distil import distil
+from ranktune.solvers.distillation import distil
 from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.export.check import ranks_alike
 from ranktune.solvers.models.base import Model

@@ -18,8 +18,7 @@ from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
 from ranktune.solvers.optimizers.base import check_parts
 from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, GradientSteps
-from ranktune.solvers.optimizers.one_pass import FOBOS, PSGD, RDA, TGD
-from ranktune.solvers.optimizers.schedules import AdaGrad
+from ranktune.solvers.optimizers.one_pass import FOBOS, PSGD, RDA, TGD, AdaGrad
 from tests.support.optimizer_runs import optimizer_run
 from tests.support.plain_solvers import composed
 

@@ -21,8 +21,7 @@ from ranktune.solvers.losses.pair_weights import DeltaNDCG
 from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
 from ranktune.solvers.optimizers.batch import LBFGS, GradientSteps
-from ranktune.solvers.optimizers.one_pass import TGD
-from ranktune.solvers.optimizers.schedules import AdaGrad
+from ranktune.solvers.optimizers.one_pass import TGD, AdaGrad
 from ranktune.solvers.registry import make
 from ranktune.tuner.samplers.space import UnionSpace
 

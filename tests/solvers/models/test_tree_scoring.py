@@ -12,9 +12,8 @@ from scipy import sparse
 from ranktune.solvers import LinearModel, Queries, TreeModel
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.models.blend import blended
-from ranktune.solvers.models.quantised_trees import MAX_THRESHOLDS, can_be_quantised, quantised
 from ranktune.solvers.models.tree_kernels import BLOCK_ROWS, GROUP, MAX_LEAVES, STEP_ROWS
-from ranktune.solvers.models.tree_scoring import MIN_ROWS, SPARSE_ROWS
+from ranktune.solvers.models.tree_scoring import MAX_THRESHOLDS, MIN_ROWS, SPARSE_ROWS, can_be_quantised, quantised
 from ranktune.solvers.models.trees import ANY_VALUE, Trees, joined, one_tree, stumps
 from tests.support.tree_samples import grown, walked
 

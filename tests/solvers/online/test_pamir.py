@@ -6,7 +6,7 @@ from scipy import sparse
 
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.online.pair_sampling import draw, draw_from, pair_table
+from ranktune.solvers.online.sampled_pairs import draw, draw_from, pair_table
 from tests.support.copies import with_copies
 from tests.support.plain_solvers import pamir
 

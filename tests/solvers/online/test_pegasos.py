@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.online.pair_sampling import draw, pair_table
+from ranktune.solvers.online.sampled_pairs import draw, pair_table
 from tests.support.plain_solvers import pairwise_pegasos
 
 

@@ -15,9 +15,19 @@ from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall
 from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseLoss, PairwiseSquaredHinge
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet, Penalty
 from ranktune.solvers.optimizers.base import Parts, check_parts
-from ranktune.solvers.optimizers.one_pass import FOBOS, ONE_PASS, PSGD, RDA, TGD, OnePassOptimizer
+from ranktune.solvers.optimizers.one_pass import (
+    FOBOS,
+    ONE_PASS,
+    PSGD,
+    RDA,
+    TGD,
+    AdaGrad,
+    Constant,
+    InverseRoot,
+    OnePassOptimizer,
+    Schedule,
+)
 from ranktune.solvers.optimizers.one_pass_kernels import DELTA
-from ranktune.solvers.optimizers.schedules import AdaGrad, Constant, InverseRoot, Schedule
 from tests.support.optimizer_runs import optimizer_run
 
 SCHEDULES: list[Schedule] = [InverseRoot(0.7), Constant(0.2), AdaGrad(0.15)]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy
 
-from ranktune.studies.benchmarks.turnkey.overall import FAR, OVER_CALLS, critical_difference, friedman, together
 from ranktune.studies.benchmarks.turnkey.peers import METRIC
+from ranktune.studies.benchmarks.turnkey.results import FAR, OVER_CALLS, critical_difference, friedman, together
 
 TOOLS = ("ranktune", "ranktune-catboost", "catboost", "flaml")
 

@@ -9,10 +9,10 @@ from scipy.stats import mannwhitneyu
 from typer.testing import CliRunner
 
 from ranktune.studies.benchmarks.__main__ import app
-from ranktune.studies.benchmarks.search.fronts import FRONTS, hypervolume
 from ranktune.studies.benchmarks.search.problems import PROBLEMS, known_problems
+from ranktune.studies.benchmarks.search.programs import FRONTS, hypervolume
 from ranktune.studies.benchmarks.search.regret import ProblemSetting, SearchRun, Selection, table
-from ranktune.studies.benchmarks.search.runs import run
+from ranktune.studies.benchmarks.search.samplers import run
 
 
 def test_minima_of_the_synthetic_problems() -> None:

@@ -13,12 +13,11 @@ from typer.testing import CliRunner
 
 from ranktune.studies.benchmarks.__main__ import app
 from ranktune.studies.benchmarks.search.problems import KINDS, PROBLEMS, TestProblem
-from ranktune.studies.benchmarks.search.ranks import duel, rank_tables
-from ranktune.studies.benchmarks.search.regret import ProblemSetting, SearchRun, Selection
-from ranktune.studies.benchmarks.search.runs import BLIND, NEEDS, PEERS, absent, run
+from ranktune.studies.benchmarks.search.regret import ProblemSetting, SearchRun, Selection, duel, rank_tables
+from ranktune.studies.benchmarks.search.samplers import BLIND, NEEDS, PEERS, absent, run
 from ranktune.studies.benchmarks.search.suite import SUITE
 from ranktune.studies.benchmarks.search.tabulated import BOOSTED, SEEDS, tabulated
-from ranktune.studies.benchmarks.task_table.packing import unpack
+from ranktune.studies.benchmarks.task_table import unpack
 from ranktune.studies.benchmarks.tasks import CELLS, TRUTHS, confirms, properties
 from tests.support.paths import ROOT
 
@@ -187,7 +186,7 @@ def test_the_command_compares_classes_and_continues(tmp_path: Path) -> None:
 
 
 def test_what_is_not_installed_is_left_out_with_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ranktune.studies.benchmarks.search.runs.find_spec", lambda name: None)
+    monkeypatch.setattr("ranktune.studies.benchmarks.search.samplers.find_spec", lambda name: None)
     monkeypatch.setattr("ranktune.studies.benchmarks.search.tabulated.FILE", Path("tasks.npz"))
     order = ["sampler", "--samplers", "random,gp", "--problems", "func3c,bbob-1-2,gbdtranker-37"]
     order += ["--trials", "2", "--seeds", "1", "--keep", str(tmp_path / "runs.jsonl")]

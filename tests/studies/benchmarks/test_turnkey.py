@@ -16,8 +16,8 @@ from ranktune.studies.benchmarks.__main__ import app
 from ranktune.studies.benchmarks.results import BenchmarkResult, append_result, stored_results
 from ranktune.studies.benchmarks.tasks import KINDS
 from ranktune.studies.benchmarks.turnkey import cells, command, peers
-from ranktune.studies.benchmarks.turnkey.overall import OVER_CALLS
 from ranktune.studies.benchmarks.turnkey.peers import CATBOOST_TOO, METRIC, OURS, PEERS, SINGLE_CALLS, PeerBudget
+from ranktune.studies.benchmarks.turnkey.results import OVER_CALLS
 from tests.support.turnkey_samples import finished, queries, write
 
 

@@ -9,9 +9,15 @@ import pytest
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.results import BenchmarkResult
-from ranktune.studies.laboratory.deliveries import task_means, worst_decile
-from ranktune.studies.laboratory.rules import DecisionRules
-from ranktune.studies.laboratory.simulating import CONFIRM, SimulationPlan, known_tasks, simulated
+from ranktune.studies.laboratory.simulating import (
+    CONFIRM,
+    SimulationPlan,
+    known_tasks,
+    simulated,
+    task_means,
+    worst_decile,
+)
+from ranktune.studies.laboratory.suggestions import DecisionRules
 from tests.support.paths import ROOT
 
 FOLDER = ROOT / "docs" / "benchmarks" / "results"

@@ -15,9 +15,8 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.tasks import task
 from ranktune.studies.laboratory.__main__ import app
-from ranktune.studies.laboratory.configurations import Configuration, configurations, first_with_rows, name_of
 from ranktune.studies.laboratory.portfolios import PRICE, ScoredTask, candidates, scored_on, taken
-from ranktune.studies.laboratory.rows import best_of, task_of
+from ranktune.studies.laboratory.rows import Configuration, best_of, configurations, first_with_rows, name_of, task_of
 from ranktune.tuner.policy.blends import Blends, scale
 from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.samplers.space import SOLVER

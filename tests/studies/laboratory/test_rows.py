@@ -13,13 +13,10 @@ from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.names import STANDARD
-from ranktune.studies.benchmarks.task_table.packing import pack
-from ranktune.studies.benchmarks.task_table.rows import STEPS, ConfigurationRow, Sizes, mean_value
+from ranktune.studies.benchmarks.task_table import STEPS, ConfigurationRow, Sizes, mean_value, pack
 from ranktune.studies.benchmarks.tasks import CELLS, confirms, properties, task
 from ranktune.studies.laboratory.__main__ import app
-from ranktune.studies.laboratory.configurations import configurations, name_of
-from ranktune.studies.laboratory.making import read_rows
-from ranktune.studies.laboratory.rows import METRIC, row_of
+from ranktune.studies.laboratory.rows import METRIC, configurations, name_of, read_rows, row_of
 from ranktune.tuner.evaluation.fitting import sample
 
 NDCG = parse_metric(METRIC)

@@ -12,15 +12,12 @@ from typer.testing import CliRunner
 
 from ranktune.solvers.names import STANDARD as EVERY
 from ranktune.studies.benchmarks.results import BenchmarkResult, append_result
-from ranktune.studies.benchmarks.task_table.rows import ConfigurationRow, ModelCheckpoint
+from ranktune.studies.benchmarks.task_table import ConfigurationRow, ModelCheckpoint
 from ranktune.studies.benchmarks.tasks import sizes
 from ranktune.studies.laboratory.__main__ import app
-from ranktune.studies.laboratory.configurations import configurations, name_of
-from ranktune.studies.laboratory.deliveries import Delivered, delivered
 from ranktune.studies.laboratory.known import KnownTask, by_task, known_task
-from ranktune.studies.laboratory.rows import METRIC, task_of
-from ranktune.studies.laboratory.rules import DecisionRules, constants
-from ranktune.studies.laboratory.simulating import SimulationPlan, figures, simulated
+from ranktune.studies.laboratory.rows import METRIC, configurations, name_of, task_of
+from ranktune.studies.laboratory.simulating import Delivered, SimulationPlan, delivered, figures, simulated
 from ranktune.studies.laboratory.simulation import (
     A_SUGGESTION,
     A_TRIAL,
@@ -30,6 +27,7 @@ from ranktune.studies.laboratory.simulation import (
     Simulation,
     reached_by,
 )
+from ranktune.studies.laboratory.suggestions import DecisionRules, constants
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.samplers.space import SOLVER

@@ -12,10 +12,9 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.studies.papers.claims import ClaimVerdict
 from ranktune.studies.papers.figures import adarank, ranksvm
-from ranktune.studies.papers.figures.charts import Chart, PrintedFigure, Series
 from ranktune.studies.papers.figures.drawing import Drawn, html, write_figures
 from ranktune.studies.papers.figures.pictures import COLOURS, png, svg
-from ranktune.studies.papers.figures.work import best, mean_and_band, thinned
+from ranktune.studies.papers.figures.work import Chart, PrintedFigure, Series, best, mean_and_band, thinned
 from ranktune.studies.papers.published import Figure, load_paper
 from tests.support.small_papers import some_queries, split
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranktune.tuner.evaluation import serialization as outcomes
-from ranktune.tuner.evaluation.serialization import RESULT_CAP, pack, unpack
+from ranktune.tuner.evaluation import outcome_checks as outcomes
+from ranktune.tuner.evaluation.outcome_checks import RESULT_CAP, pack, unpack
 from ranktune.tuner.evaluation.task import TaskOutcome
 
 FULL = TaskOutcome(

@@ -7,10 +7,7 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp import proposal
-from ranktune.tuner.gp.encoding import Axis, AxisRule, AxisRules, SpaceEncoding, covered
-from ranktune.tuner.gp.proposal import ObservedTrials, propose
-from ranktune.tuner.gp.search import maximise
-from ranktune.tuner.gp.trust_region import (
+from ranktune.tuner.gp.acquisition import (
     FIRST_COUNTED,
     FORGETTING,
     INITIAL_SIDE,
@@ -25,6 +22,9 @@ from ranktune.tuner.gp.trust_region import (
     share_after,
     side_after,
 )
+from ranktune.tuner.gp.encoding import Axis, AxisRule, AxisRules, SpaceEncoding, covered
+from ranktune.tuner.gp.proposal import ObservedTrials, propose
+from ranktune.tuner.gp.search import maximise
 from tests.support.gp_samples import Bowl
 
 NUMBERS = (Axis("x"), Axis("y"), Axis("whole", 0, 200, step=1))

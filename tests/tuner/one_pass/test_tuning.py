@@ -11,10 +11,10 @@ from ranktune.solvers.core.errors import AllFailed, DataError, ParameterError, S
 from ranktune.solvers.core.space import Float
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.tuner.one_pass import checkpoint, tuning
-from ranktune.tuner.one_pass.checkpoint import PassCheckpoint
+from ranktune.tuner.one_pass import tuning
+from ranktune.tuner.one_pass import tuning as checkpoint
 from ranktune.tuner.one_pass.result import ConfigurationSpace, PassConfiguration
-from ranktune.tuner.one_pass.tuning import OnePassTuning
+from ranktune.tuner.one_pass.tuning import OnePassTuning, PassCheckpoint
 from tests.support.pass_samples import linear_queries
 
 METRIC = parse_metric("ndcg@5")

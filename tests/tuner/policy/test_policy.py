@@ -30,13 +30,11 @@ TECHNICAL = {
         "MAX_QUERIES", "MAX_DOCUMENTS", "MAX_BACKGROUND", "MAX_SHOWN", "MAX_EFFECTS", "DRAWS",
     },
     "tuner/selection/estimate.py": {"HOPELESS_Z", "GAIN_SHARE", "GAIN_VARIANCE", "MIN_QUERIES", "BLOCK"},
-    "tuner/splits/digests.py": {"NOTHING", "BLOCK", "_LAST", "_ODD", "SKETCH", "SAMPLE", "FAR"},
-    "tuner/splits/seals.py": {"_ATTEMPTS"},
+    "tuner/splits/digests.py": {"NOTHING", "BLOCK", "_LAST", "_ODD", "SKETCH", "SAMPLE", "FAR", "_ATTEMPTS"},
     "tuner/splits/split.py": {"ALIKE"},
     "tuner/splits/store.py": {"MAX_MAPPED"},
-    "tuner/one_pass/checkpoint.py": {"FORMAT", "SECONDS", "SHARE_OF_WRITING"},
+    "tuner/one_pass/tuning.py": {"FORMAT", "SECONDS", "SHARE_OF_WRITING", "SAMPLE_ROWS", "BLOCK_ROWS"},
     "tuner/one_pass/result.py": {"FIXED", "Z"},
-    "tuner/one_pass/tuning.py": {"SAMPLE_ROWS", "BLOCK_ROWS"},
 }  # fmt: skip
 """Numbers that decide nothing: intervals of polling, tolerances, sizes of blocks, what is shown, how the estimate is
 computed."""

@@ -11,7 +11,7 @@ from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.tuner.evaluation.task import TaskOutcome
 from ranktune.tuner.policy.policy import POLICY
-from ranktune.tuner.policy.trials import finalists
+from ranktune.tuner.policy.reserve import finalists
 from ranktune.tuner.selection.finals import Candidate, best_by_solver
 from ranktune.tuner.selection.finished_trials import best_candidates, set_aside
 from ranktune.tuner.storage.record import Record

@@ -15,7 +15,7 @@ from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.blend import BlendModel, parts_of
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
-from ranktune.tuner.deployment.copying import copied, copy_loss, is_significant
+from ranktune.tuner.deployment.engines import copied, copy_loss, is_significant
 from ranktune.tuner.selection import serving
 from ranktune.tuner.selection.results import Result, load_result
 from ranktune.tuner.selection.rows import BLEND, DISTILLED, TREE_BLEND

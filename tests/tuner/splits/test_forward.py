@@ -9,13 +9,13 @@ import pytest
 from sklearn.model_selection import TimeSeriesSplit
 
 from ranktune import LambdaMART
-from ranktune.solvers.boosting.early_stopping import held_out_numbers
+from ranktune.solvers.boosting.growth import held_out_numbers
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import QuerySplit
-from ranktune.tuner.deployment import copying
+from ranktune.tuner.deployment import engines
 from ranktune.tuner.splits.forward import blocks, forward_folds
 from ranktune.tuner.splits.gaps import check_gap, gap_of
 from ranktune.tuner.splits.plans import Progressive, fresh_plan
@@ -87,8 +87,8 @@ def test_copies_and_first_stages_are_judged_on_later_queries(monkeypatch: pytest
 
         return noted
 
-    monkeypatch.setattr(copying, "copy_of", noting(copying.copy_of, 1))
-    loss = copying.copy_loss(model, queries, ["solr"], "ndcg@10", 0)
+    monkeypatch.setattr(engines, "copy_of", noting(engines.copy_of, 1))
+    loss = engines.copy_loss(model, queries, ["solr"], "ndcg@10", 0)
     scored = ~np.isnan(loss)
     assert len(fitted) == 2 and max(fitted) < times.max() and times[scored].min() > min(fitted)
     assert np.all(times[~scored & with_pairs(queries)] <= min(fitted)), "the earliest third is scored by none"

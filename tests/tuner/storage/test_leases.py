@@ -13,7 +13,7 @@ from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.task import TaskOutcome
 from ranktune.tuner.policy.policy import POLICY, Race
-from ranktune.tuner.storage.lease_tables import RACES
+from ranktune.tuner.storage.database import RACES
 from ranktune.tuner.storage.leases import Lease, Leases
 from ranktune.tuner.storage.record import Record
 from tests.support.clocks import Clock

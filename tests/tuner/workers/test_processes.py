@@ -67,7 +67,7 @@ def test_a_worker_that_cannot_be_started_is_told(executor: Processes, monkeypatc
     def fails(self: object, payload: bytes, limits: CallLimits) -> None:
         raise OSError("no more files")
 
-    monkeypatch.setattr("ranktune.tuner.workers.worker_process.WorkerProcess.send", fails)
+    monkeypatch.setattr("ranktune.tuner.workers.processes.WorkerProcess.send", fails)
     with pytest.raises(WorkerLost, match="not started: no more files"):
         executor.submit(number, 1).result(SOON)
     monkeypatch.undo()
@@ -77,7 +77,7 @@ def test_a_worker_that_cannot_be_started_is_told(executor: Processes, monkeypatc
 def test_a_worker_that_has_grown_is_replaced_between_functions(
     executor: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ranktune.tuner.workers.worker_process.MAX_GROWTH", 2**25)
+    monkeypatch.setattr("ranktune.tuner.workers.processes.MAX_GROWTH", 2**25)
     executor.submit(os.getpid).result(SOON)
 
     def keeps(size: int) -> int:

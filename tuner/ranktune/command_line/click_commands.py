@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from ranktune.solvers.clicks.counterfactual import ClickEstimate
     from ranktune.solvers.clicks.examination import Examination
-    from ranktune.solvers.clicks.judging.agreement import ClickAgreement
     from ranktune.solvers.clicks.judging.judged import JudgedLog
-    from ranktune.solvers.clicks.judging.later import LaterClicks
+    from ranktune.solvers.clicks.judging.later import ClickAgreement, LaterClicks
 
 SHOWN = 14
 """Positions that the table has, at most about."""

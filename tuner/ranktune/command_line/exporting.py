@@ -143,7 +143,7 @@ def _distilled(model: Model, wanted: ExportArguments, data: str) -> tuple[Model,
     """Return a copy of a model that a format holds, and a sentence on what it loses on data that have grades."""
     import numpy as np
 
-    from ranktune.tuner.deployment.copying import copied
+    from ranktune.tuner.deployment.engines import copied
 
     copy = copied(model, _read(model, data, wanted), [wanted.format], wanted.trees)
     if np.isnan(copy.loss.mean):

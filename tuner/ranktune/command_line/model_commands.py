@@ -257,7 +257,7 @@ def describe_data(
         print(check_converted(data))
         return
     if output is not None:
-        from ranktune.converting import convert
+        from ranktune.streaming import convert
 
         facts = conversion_facts(convert(data, output, progress=to_error, **reading(given)), data, output)
         print_json(facts) if as_json else print(

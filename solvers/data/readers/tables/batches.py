@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.amounts import MISSING
-from ranktune.solvers.data.columns.grammar import number_of, repeated
+from ranktune.solvers.data.columns.grammar import MISSING, number_of, repeated
 from ranktune.solvers.data.columns.roles import HEADLESS
 
 ROWS = 1 << 16

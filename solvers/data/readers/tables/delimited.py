@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.amounts import MISSING
 from ranktune.solvers.data.columns.arrow import is_dated, is_number
+from ranktune.solvers.data.columns.grammar import MISSING
 from ranktune.solvers.data.readers.formats import COMPRESSED, count_cells, ending, first_line, first_lines
 from ranktune.solvers.data.readers.parsing.streams import LONGEST_LINE, PACKED, Position, line_blocks, lines_of
 from ranktune.solvers.data.readers.tables.batches import OpenTable, WiderType, check_titles

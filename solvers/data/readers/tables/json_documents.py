@@ -27,7 +27,7 @@ from ranktune.solvers.data.columns.usual import plain
 from ranktune.solvers.data.readers.formats import ending
 from ranktune.solvers.data.readers.frames import FrameTable
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks, lines_of
-from ranktune.solvers.data.readers.tables.files import frame_of
+from ranktune.solvers.data.readers.tables.arrow_files import frame_of
 from ranktune.solvers.data.readers.tables.json_lines import json_at
 
 Value: TypeAlias = str | float | bool | None

@@ -11,8 +11,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.amounts import MISSING
-from ranktune.solvers.data.columns.grammar import RepeatedName, json_of
+from ranktune.solvers.data.columns.grammar import MISSING, RepeatedName, json_of
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks
 from ranktune.solvers.data.readers.tables.batches import Fixed, OpenTable
 

@@ -20,11 +20,9 @@ from typing import NamedTuple
 
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError, unguarded
-from ranktune.solvers.data.columns.amounts import MISSING
-from ranktune.solvers.data.columns.grammar import json_of, number_of, values_by_name
-from ranktune.solvers.data.columns.meanings import usual_grades
+from ranktune.solvers.data.columns.grammar import MISSING, json_of, number_of, values_by_name
 from ranktune.solvers.data.columns.roles import DOCUMENTS, GRADES_RULE, MOST_GRADES, number_each
-from ranktune.solvers.data.columns.usual import find_roles, usual
+from ranktune.solvers.data.columns.usual import find_roles, usual, usual_grades
 from ranktune.solvers.data.readers.formats import first_line
 from ranktune.solvers.data.readers.parsing.streams import Position, lines_of
 from ranktune.solvers.data.readers.tables.arrow_files import kind_of

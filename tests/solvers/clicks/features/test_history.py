@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ranktune.solvers.clicks.counts import Impressions
 from ranktune.solvers.clicks.features import history as history_module
-from ranktune.solvers.clicks.features import runs
+from ranktune.solvers.clicks.features import history as runs
 from ranktune.solvers.clicks.features.history import STRENGTH, ClickHistory
-from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.clicks.reading.click_log import ClickLog
 from ranktune.solvers.core.arrays import Floats, Mask
 from ranktune.solvers.core.errors import DataError, ParameterError

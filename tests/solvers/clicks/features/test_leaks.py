@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ranktune.solvers.clicks.counts import Impressions
 from ranktune.solvers.clicks.features.future import Future
 from ranktune.solvers.clicks.features.history import ClickHistory, SearchEvents
 from ranktune.solvers.clicks.features.leaks import Leak, leaks
-from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.core.arrays import Floats
 from tests.support.click_simulation import Users
 from tests.support.leaky_logs import HONEST, LEAKS, leaky_log, rate

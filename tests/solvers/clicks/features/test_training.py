@@ -10,9 +10,8 @@ import pytest
 from ranktune.solvers.clicks.counts import ClickCounts
 from ranktune.solvers.clicks.examination import Examination
 from ranktune.solvers.clicks.features import training as training_table
-from ranktune.solvers.clicks.features.documents import DocumentTable
 from ranktune.solvers.clicks.features.history import FEATURES, ClickHistory
-from ranktune.solvers.clicks.features.training import Training
+from ranktune.solvers.clicks.features.training import DocumentTable, Training
 from ranktune.solvers.clicks.position_based import PositionBased
 from ranktune.solvers.clicks.reading.click_log import ClickLog
 from ranktune.solvers.core.arrays import Array

@@ -6,9 +6,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ranktune.converting import convert
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.sources.catalogue import load, read
+from ranktune.streaming import convert
 from tests.support.refusals import assert_refused
 
 FRAME = pl.DataFrame({"qid": [7, 7, 8], "docid": ["a", "b", "a"], "bm25": [0.5, 0.25, 1.0], "grade": [9, 9, 9]})

@@ -1,1 +1,0 @@
-"""The commands for models in production."""

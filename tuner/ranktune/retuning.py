@@ -1,0 +1,379 @@
+"""The function retune: a study goes on with new data, and its model is kept, refitted or replaced.
+
+What a study takes over from the latest version of the study that it retunes.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+from optuna.trial import FrozenTrial, TrialState
+
+from ranktune.api import name_of, resume, workforce
+from ranktune.arguments import RetuneArguments, takes
+from ranktune.notebook import StudyResult
+from ranktune.reading import is_of
+from ranktune.session import display, running
+from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.declared import declared
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, StudyError
+from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.readers.formats import reader_of
+from ranktune.tuner.retuning.decision import REFIT
+from ranktune.tuner.retuning.earlier import FILE, MOST, Earlier, EarlierTrial, load_earlier
+from ranktune.tuner.retuning.portfolio import (
+    DeliveredConfiguration,
+    FittedQueryIds,
+    SolverConfiguration,
+    load_fitted,
+    load_portfolio,
+)
+from ranktune.tuner.retuning.versions import Delivery, decision_of, first_of, recorded, settle, versions
+from ranktune.tuner.samplers.first import alike, first_configurations, grows
+from ranktune.tuner.samplers.history import PARTIAL, SECONDS, VARIANCE
+from ranktune.tuner.samplers.space import UnionSpace
+from ranktune.tuner.search.search_scheduler import observations
+from ranktune.tuner.selection.finished_trials import requested
+from ranktune.tuner.selection.results import load_result
+from ranktune.tuner.selection.typed import typed
+from ranktune.tuner.splits.digests import is_written
+from ranktune.tuner.statistics.comparisons import Movement
+from ranktune.tuner.storage.attributes import PATH
+from ranktune.tuner.storage.locations import Locations, record_name
+from ranktune.tuner.storage.record import Record
+from ranktune.tuner.study.custom import restore_custom
+from ranktune.tuner.study.deadline import Deadline
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.home import StudyFolder, free_name, home_folder, make_folder, writing
+from ranktune.tuner.study.settings import NO_TEST
+
+SHARE = 0.1
+"""Share of the budget of the first study."""
+
+
+@dataclass(frozen=True)
+class Retuned:
+    """What retuning ended with.
+
+    Attributes
+    ----------
+    decision : str
+        "keep", "refit" or "replace".
+    model : Path
+        The model that is current now.
+    evidence : dict
+        The contenders against the incumbent with their intervals, how far the data have moved, and what is delivered.
+    result : StudyResult
+        The result of the new version.
+    current : str
+        A sentence: which model is current, and how that of this version is made current where it is not.
+    """
+
+    decision: str
+    model: Path
+    evidence: Json
+    result: StudyResult
+    current: str
+
+
+@takes(RetuneArguments)
+def retune(given: RetuneArguments) -> Retuned:
+    """Tune a study further on new data, and decide whether its model is kept, refitted or replaced.
+
+    The new version has the settings of the study, and a tenth of its budget. The trials of the latest version are
+    evidence, with the noise by which the values of a few of them move between the data. Without a significant gain over
+    the current model that is kept. A version that was interrupted is continued where the data are the same.
+
+    {parameters}
+
+    Returns
+    -------
+    Retuned
+        The decision, the model that is current now, the evidence, and the result of the new version.
+
+    Raises
+    ------
+    StudyError
+        If there is no such study, if it has not ended, or if the model of the current version is gone.
+    ParameterError
+        If an argument is invalid.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import ranktune
+    >>> from ranktune.retuning import retune
+    >>> def day(seed):
+    ...     X = np.random.default_rng(seed).normal(size=(400, 5))
+    ...     return X, (X[:, 0] + X[:, 1] > 0).astype(int), np.repeat(np.arange(40), 10)
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     _ = ranktune.tune(day(0), name="shop", solvers="RidgeRanker", trials=4, jobs=1, home=home)
+    ...     retuned = retune("shop", day(1), jobs=1, home=home)
+    >>> retuned.decision
+    'keep'
+    """
+    home, deadline = home_folder(given.home), Deadline.after(given.timeout)
+    first = first_of(home, given.name)
+    name = first.path.name
+    known, sources = versions(home, name), (given.data, given.vali, given.test)
+    for source in sources:
+        if source is not None and name_of(source) != NO_TEST:
+            reader_of(source)  # it raises where there is none
+    *_, last = [first, *(each for each in known[1:] if given.version in (None, each.path.name))]
+    is_open = last != first and not _is_decided(last) and (given.version is not None or not last.held())
+    open_version = last if is_open else None
+    if open_version is not None and not _is_of(open_version, sources):
+        begun = f"version '{last.path.name}' of '{name}' was interrupted, on other data than these"
+        goes_on = f"`ranktune resume {last.path.name}` goes on with its own data."
+        if given.version is not None:
+            raise StudyError(f"{begun}. Choose another name for the new version (version=); {goes_on}")
+        warnings.warn(f"{begun}. It is left as it is, and a new version begins; {goes_on}", RankTuneWarning, 2)
+        open_version = None
+    if open_version is not None and is_written(open_version.path / FILE):
+        return _retuned(open_version, resume(open_version.path.name, **_runtime(given)))
+    latest = next(each for each in reversed(known) if each == first or _is_decided(each))
+    if not latest.has_result:
+        raise StudyError(f"study '{latest.path.name}' has not ended. `ranktune resume {latest.path.name}` goes on.")
+    incumbent, dated = recorded(home, name), f"{name}@{datetime.now().astimezone():%Y-%m-%d}"
+    if not incumbent.path(home).exists():
+        raise StudyError(f"the model of version '{incumbent.version}', {incumbent.path(home)}, is gone. Restore it.")
+    latest.warn_of_versions()
+    restore_custom(name, first.study().custom)
+    study = _declared(given, first, incumbent.path(home))
+    earlier, study = earlier_of(home, latest, incumbent, study, given.storage)
+    study = _with_budget(study, given, first, len(first_configurations(replace(study, after=name).union_space())))
+    version = given.version or (open_version.path.name if open_version else free_name(home, dated))
+    study = replace(study, after=latest.path.name, name=version)
+    folder, locations = make_folder(home, version), Locations.load(first.path)
+    locations = replace(locations, storage=given.storage or locations.storage)
+    if folder.has_begun and folder.study().after != latest.path.name:
+        raise StudyError(f"there is a study '{version}' already. Choose another name for the version (version=).")
+    with running(folder, workforce(given), locations, given.progress or display(given.verbose)) as session:
+        session.progress.stage(_budget_line(study, version, len(earlier.observed)))
+        locations.save(folder.path)
+        problems = session.prepare(study, (*sources, str(incumbent.path(home))), given.extend)
+        if len(problems) > 1:
+            raise ParameterError(
+                f"{study.data} has {len(problems)} parts with tests of their own. Give one file or table."
+            )
+        with writing(folder.path):
+            earlier.save(folder.path)
+        result = session.run(folder.study(), problems, deadline if given.timeout else Deadline.after(study.timeout))
+    return _retuned(folder, result)
+
+
+def ended(
+    name: str, data: str, vali: str | None, test: str | None, version: str | None, home: str | Path | None
+) -> tuple[Json, str] | None:
+    """Return what a version of a study has ended with, and its metric; None where it has not, or not on these data.
+
+    This is for commands that are given again since they were killed.
+    """
+    found = (each for each in versions(home_folder(home), name)[1:] if each.path.name == version and _is_decided(each))
+    folder = next(found, None)
+    if folder is None or not _is_of(folder, (data, vali, test)):
+        return None
+    decided = decision_of(folder) or {}
+    model, line = settle(folder)
+    return {"study": folder.path.name, "model": str(model), "current": line, **decided}, folder.study().metric
+
+
+def _declared(given: RetuneArguments, first: StudyFolder, incumbent: Path) -> Study:
+    """Return the study of a new version, with the budget of the first study."""
+    study = first.as_it_began()
+    return replace(
+        study,
+        data=name_of(given.data),
+        vali=None if given.vali is None else name_of(given.vali),
+        test=None if given.test is None or name_of(given.test) == NO_TEST else name_of(given.test),
+        plan="auto" if study.plan == "nested" or (study.plan == "split" and given.vali is None) else study.plan,
+        baseline=str(incumbent.resolve()),
+        preset=None,
+    )
+
+
+def _with_budget(study: Study, given: RetuneArguments, first: StudyFolder, tried: int) -> Study:
+    """Return the study with its budget: what is given, or a tenth, and at least what is tried first and one more."""
+    whole = first.study()
+    timed = whole.timeout is not None or whole.until is not None
+    trials = whole.trials if timed else max(round(SHARE * (whole.trials or 0)), tried + 1)
+    timeout = None if whole.timeout is None else SHARE * whole.timeout
+    return replace(study, trials=given.trials or trials, timeout=given.timeout or timeout)
+
+
+def _budget_line(study: Study, version: str, earlier: int) -> str:
+    seconds = "" if study.timeout is None else f", {study.timeout:g} seconds"
+    trials = f"{study.n_trials} trials" if study.ends_by_count else "trials as time allows"
+    return f"{version}: {trials}{seconds}, after {earlier} observations of '{study.after}'"
+
+
+def _retuned(folder: StudyFolder, result: StudyResult) -> Retuned:
+    decided = decision_of(folder)
+    assert decided is not None, "the last stage wrote it"
+    model, line = settle(folder)
+    return Retuned(decided["decision"], model, decided, result, line)
+
+
+def _is_of(version: StudyFolder, sources: tuple[object, object, object]) -> bool:
+    with version.owned():
+        return is_of(version, (*sources, None))
+
+
+def _is_decided(folder: StudyFolder) -> bool:
+    return folder.has_result and decision_of(folder) is not None
+
+
+def _runtime(given: RetuneArguments) -> Json:
+    names = {field.name for field in declared(RetuneArguments)} - {"name", "data", "vali", "test", "timeout", "version"}
+    return {name: getattr(given, name) for name in names}
+
+
+MEASURED = 5
+"""Configurations that are evaluated again at least, where there are as many."""
+SPREAD = (0.5, 0.1)
+"""Quantiles of the values at which further ones are taken: without poor ones the ranking cannot be seen to carry."""
+OTHERS = 2
+"""Other solvers whose best trial is repeated: what was behind on the earlier data may be ahead on the new ones."""
+
+
+def earlier_of(
+    home: Path, latest: StudyFolder, incumbent: Delivery, study: Study, storage: str | None = None
+) -> tuple[Earlier, Study]:
+    """Return what a study takes over from the latest version, and the study with what it tries first."""
+    space, owner = study.union_space(), incumbent.holder(home)
+    delivered, *others = _configurations(owner, space)
+    others += [] if home / incumbent.study == latest.path else _configurations(latest, space)
+    split = _split_of(latest)
+    locations = Locations.load(latest.path, storage)
+    name = record_name(latest.path.name, split)
+    record = Record(latest.split(split), name, study.metric, locations.storage, locations.artifacts)
+    with closing(record):
+        trials, timed = record.trials(), study.timeout is not None
+        complete = [trial for trial in trials if trial.state == TrialState.COMPLETE and trial.value is not None]
+        first = list(_first(space, delivered, others, complete))
+        observed, values = list[EarlierTrial](), dict[int, Floats]()
+        for trial in trials:
+            if any(trial is known for _, known in first):
+                values[len(observed)] = record.per_query(trial)[study.metric]
+            observed += [_observed(seen, PATH in trial.user_attrs) for seen in _usable(trial, timed)]
+    tried: dict[str, list[Mapping[str, Value]]] = {}
+    for params, _ in first:
+        solver, own = space.split(params)
+        tried.setdefault(solver, []).append(own)
+    fitted = _fitted(owner)
+    known = [*observed, *_before(latest)]
+    earlier = Earlier(incumbent, latest.path.name, delivered, known[:MOST], values, fitted)
+    return earlier, replace(study, first=tried)
+
+
+def _fitted(holder: StudyFolder) -> FittedQueryIds:
+    """Return what the model that a version holds was fitted to, with that of the model that it goes on from."""
+    own, decided, begun = load_fitted(holder.split(_split_of(holder))), decision_of(holder), load_earlier(holder.path)
+    if decided is None or begun is None or decided["decision"] != REFIT or not decided.get("continued_by"):
+        return own
+    return own.with_more(begun.fitted)
+
+
+def _split_of(folder: StudyFolder) -> str:
+    """Return the split whose model a version delivers."""
+    split = Path(load_result(folder.result).model).parent.name
+    return split if split in folder.split_names() else ""
+
+
+def _configurations(folder: StudyFolder, space: UnionSpace) -> list[DeliveredConfiguration]:
+    """Return what a version delivers, then what else it ended with."""
+    decided, portfolio = decision_of(folder), load_portfolio(folder.split(_split_of(folder)))
+    found = portfolio or _of_rows(folder)
+    return found if decided is None else [typed(DeliveredConfiguration, decided["configuration"]), *found]
+
+
+def _of_rows(folder: StudyFolder) -> list[DeliveredConfiguration]:
+    """Return the configurations of the leaderboard, the chosen one first: a study of an older release kept no more."""
+    rows = load_result(folder.result).leaderboard
+    plain = {
+        row.solver: SolverConfiguration(row.solver, row.params)
+        for row in rows
+        if row.params is not None and not row.is_blend
+    }
+    singles = [DeliveredConfiguration(name, (part,)) for name, part in plain.items()]
+    if rows[0].params is None or not rows[0].is_blend:
+        return singles
+    known = [(plain.get(name.partition(" ")[0]), share) for name, share in rows[0].params.items()]
+    members = [(part, share) for part, share in known if part is not None]
+    parts, shares = tuple(part for part, _ in members), tuple(float(share or 0.0) for _, share in members)
+    return [DeliveredConfiguration(rows[0].solver, parts, shares), *singles]
+
+
+def _first(
+    space: UnionSpace,
+    delivered: DeliveredConfiguration,
+    others: Sequence[DeliveredConfiguration],
+    complete: Sequence[FrozenTrial],
+) -> Iterator[tuple[dict[str, Value], FrozenTrial | None]]:
+    """Yield what is tried first, once each, with its trial: what is delivered, then trials spread over the values.
+
+    The best trials of other solvers follow, and the best others where these are few. A trial is repeated with the path
+    that it had, so that the same data give the same values.
+    """
+    seen: list[dict[str, Value]] = []
+    ranked = sorted(complete, key=lambda trial: -(trial.value or 0.0))
+    spread = [space.split(ranked[round((1.0 - q) * (len(ranked) - 1))].params) for q in SPREAD] if ranked else []
+    parts = [(part.solver, part.params) for part in delivered.parts]
+    runners = [(part.solver, part.params) for other in others for part in other.parts]
+    runners += [space.split(trial.params) for trial in ranked]
+    tried = {solver for solver, _ in parts}
+    best = {solver: (solver, params) for solver, params in reversed(runners) if solver not in tried}
+    also = [best[solver] for solver in dict.fromkeys(solver for solver, _ in runners) if solver in best][:OTHERS]
+    for k, (solver, params) in enumerate([*parts, *spread, *also, *runners]):
+        if k >= len(parts) + len(spread) + len(also) and len(seen) >= MEASURED:
+            return
+        known = _inside(space, solver, params)
+        if known is None or any(alike(known, other) for other in seen):
+            continue
+        seen.append(known)
+        trials = [trial for trial in complete if alike(trial.params, known)]
+        trial = max(trials, key=lambda trial: (trial.params == known, trial.value or 0.0), default=None)
+        if trial is not None and not grows(solver):
+            known = _inside(space, *space.split(requested(trial)[0])) or known
+        yield known, trial
+
+
+def _inside(space: UnionSpace, solver: str, params: Mapping[str, Value]) -> dict[str, Value] | None:
+    """Return a configuration by flat name, None outside of the space; validation finds rounds of boosting again."""
+    if solver not in {str(each["solver"]) for each in space.defaults()}:
+        return None
+    rounds = grows(solver) and "rounds" in params
+    kept = {name: value for name, value in params.items() if not (rounds and name == "rounds") and name != "seeds"}
+    return space.configuration(solver, kept)
+
+
+def _usable(trial: FrozenTrial, timed: bool) -> list[FrozenTrial]:
+    stopped = trial.state == TrialState.PRUNED and PARTIAL in trial.user_attrs
+    is_known = (trial.state == TrialState.COMPLETE or stopped) and trial.value is not None
+    return observations(trial, timed=timed) if is_known else []
+
+
+def _observed(trial: FrozenTrial, path: bool) -> EarlierTrial:
+    value, (variance, extra, cost) = trial.value, (trial.user_attrs.get(name) for name in (VARIANCE, PARTIAL, SECONDS))
+    assert value is not None
+    variance, extra, cost = (
+        float(each) if each is not None and math.isfinite(each) else 0.0 for each in (variance, extra, cost)
+    )
+    return EarlierTrial(dict(trial.params), float(value), variance, extra, cost, path)
+
+
+def _before(latest: StudyFolder) -> list[EarlierTrial]:
+    """Return what the latest version took over itself, as far as it had moved by then."""
+    earlier, decided = load_earlier(latest.path), decision_of(latest)
+    if earlier is None or decided is None or decided["movement"]["variance"] is None:
+        return []
+    by = Movement(decided["movement"]["shift"], decided["movement"]["variance"], np.nan, 0)
+    return [replace(one, value=one.value + by.shift, extra=one.extra + by.variance) for one in earlier.observed]
