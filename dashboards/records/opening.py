@@ -8,7 +8,7 @@ from pathlib import Path
 from ranktune.dashboards.records.file import Reader, RecordReader, file_states
 from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.errors import RankTuneError, StudyError
-from ranktune.tuner.splits.digests import is_written
+from ranktune.tuner.splits.seals import is_written
 from ranktune.tuner.study.events import FILE as EVENTS
 from ranktune.tuner.study.home import PLACES, StudyFolder
 

@@ -26,7 +26,7 @@ from ranktune.tuner.selection.evidence import (
     read_explanations,
 )
 from ranktune.tuner.selection.results import Result, load_result
-from ranktune.tuner.splits.digests import check_sealed, is_written
+from ranktune.tuner.splits.seals import check_sealed, is_written
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import lost_trials
 from ranktune.tuner.study.home import StudyFolder

@@ -19,7 +19,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.data.split import QuerySplit
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.metrics.means import mean_of
 
 STEPS = 32_767

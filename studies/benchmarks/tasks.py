@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import QuerySplit
 
 TEST_DOCUMENTS = 40_000
 """Documents of the test queries: many, so that the difference of two models is seen."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import typer
 
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.data.split import QuerySplit
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.cases import seeds_of
 from ranktune.studies.benchmarks.results import Benchmark, add_commands

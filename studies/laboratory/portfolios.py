@@ -21,8 +21,8 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.solvers.core.files.archives import read_archive
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.laboratory.rows import METRIC, Configuration, best_of, configurations, name_of, task_of
 from ranktune.tuner.policy.blends import Blends, scale

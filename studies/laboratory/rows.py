@@ -24,8 +24,8 @@ from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.results import append_result, stored_results
 from ranktune.studies.benchmarks.task_table import ConfigurationRow, ModelCheckpoint, Sizes, unpack

@@ -32,8 +32,8 @@ from ranktune.solvers.base.passes import PassRanker
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, RankTuneError, RankTuneWarning
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries, concatenate
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.metrics.metrics import parse_metric

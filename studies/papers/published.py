@@ -47,7 +47,7 @@ from typing import TypeAlias
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.data.split import QuerySplit
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 
 PAPERS = ("adarank", "domination", "elasticrank", "ranksvm", "solar")

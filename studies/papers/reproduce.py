@@ -14,9 +14,9 @@ from scipy.stats import rankdata
 
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError, nearest
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.letor import read_letor
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.studies.papers import protocols, tuner_runs
 from ranktune.studies.papers.claims import ClaimVerdict, verdict_on
 from ranktune.studies.papers.protocols import PartResult, all_queries, every_point, named, one_fold, one_order, run_part

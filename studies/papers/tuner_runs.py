@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.data.split import QuerySplit
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.studies.papers.claims import ClaimVerdict
 from ranktune.studies.papers.lattice import search

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import ranktune
-from ranktune.retuning import retune
+from ranktune.daily.retuning import retune
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
-from ranktune.tuner.splits.digests import read_sealed, remove_sealed, write_sealed
+from ranktune.tuner.splits.seals import read_sealed, remove_sealed, write_sealed
 from tests.support.commands import called, letor
 
 SOLVERS = {"catboost": "CatBoostRanker", "xgboost": "XGBoostRanker", "lightgbm": "LambdaMART"}

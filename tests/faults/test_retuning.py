@@ -24,11 +24,11 @@ import numpy as np
 import pytest
 
 import ranktune
-from ranktune.retuning import retune
+from ranktune.daily.retuning import retune
 from ranktune.tuner.drift import watch
 from ranktune.tuner.drift.watching import read_days, write_day
 from ranktune.tuner.retuning.versions import DELIVERED, current, decision_of, make_current
-from ranktune.tuner.splits.digests import file_digest
+from ranktune.tuner.splits.seals import file_digest
 from ranktune.tuner.study.home import StudyFolder, free_name
 from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import succeeded, write_letor

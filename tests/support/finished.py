@@ -17,15 +17,15 @@ import numpy as np
 import polars as pl
 
 import ranktune
+from ranktune.daily.retuning import Retuned, retune
 from ranktune.notebook import StudyResult
-from ranktune.retuning import Retuned, retune
 from ranktune.solvers.core.errors import AllFailed
 from ranktune.solvers.core.files.atomic import locked
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.evaluation.task import TaskOutcome
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.search.progress import Silent, TrialReport
-from ranktune.tuner.splits.digests import write_sealed
+from ranktune.tuner.splits.seals import write_sealed
 from ranktune.tuner.workers.executor import InProcess
 from tests.support.click_simulation import Users, simulated
 from tests.support.commands import letor, write_letor

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.data.split import QuerySplit
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.policy.actions import Finish
 from ranktune.tuner.policy.next_trial import next_action

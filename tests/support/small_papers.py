@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.papers.published import Paper, PublishedMeasure, PublishedSystem, PublishedTable
 

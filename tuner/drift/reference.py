@@ -27,7 +27,7 @@ from ranktune.solvers.data.columns.encoding import Category
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model
 from ranktune.tuner.selection.explaining import names_of, sampled
-from ranktune.tuner.splits.digests import read_sealed_arrays, write_sealed
+from ranktune.tuner.splits.seals import read_sealed_arrays, write_sealed
 from ranktune.tuner.study.home import writing
 from ranktune.tuner.study.problem import SplitProblem
 

@@ -33,7 +33,7 @@ from ranktune.tuner.retuning.decision import REFIT
 from ranktune.tuner.retuning.versions import decision_of, delivery_of
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
 from ranktune.tuner.selection.results import load_result
-from ranktune.tuner.splits.digests import check_sealed, is_written, read_sealed, write_sealed
+from ranktune.tuner.splits.seals import check_sealed, is_written, read_sealed, write_sealed
 from ranktune.tuner.statistics.measured import Interval
 from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.declaration import Study

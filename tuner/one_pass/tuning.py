@@ -29,7 +29,7 @@ from ranktune.tuner.evaluation.plans import Final
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.one_pass import result as race
 from ranktune.tuner.one_pass.result import ConfigurationSpace, OnePassResult, PassConfiguration, PassEntry
-from ranktune.tuner.splits.digests import file_digest
+from ranktune.tuner.splits.seals import file_digest
 from ranktune.tuner.statistics.intervals import bootstrap_interval
 
 SAMPLE_ROWS = 32_768

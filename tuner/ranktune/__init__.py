@@ -53,7 +53,7 @@ _PUBLIC: NamedTable[Any] = NamedTable(
         "ThompsonSampler": TableEntry("tuner.samplers.thompson"),
         "clicks": TableEntry("judging"),
         "compare": TableEntry("comparing"),
-        "convert": TableEntry("converting"),
+        "convert": TableEntry("streaming"),
         "evaluate": TableEntry("comparing"),
         "explain": TableEntry("explaining"),
         "load_model": TableEntry("solvers.models.base"),

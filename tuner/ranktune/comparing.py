@@ -17,10 +17,10 @@ from ranktune.solvers.clicks.judging.values import open_gains, values_of
 from ranktune.solvers.clicks.reading.roles import named_columns
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.metrics.metrics import chosen_metric, metric_for
 from ranktune.solvers.metrics.presets import KNOWN
 from ranktune.solvers.models.columns import TEXT_RULES

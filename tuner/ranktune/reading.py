@@ -18,18 +18,18 @@ import numpy as np
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError, RankTuneError, RankTuneWarning, listed
 from ranktune.solvers.core.memory import limited_to, release_freed
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.columns.decisions import Undecided, questions
 from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import LoadOptions, ReadOptions
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.sources.inspection import DATE, questions_on, suspects
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.selection.rows import CLICKS
-from ranktune.tuner.splits.digests import write_sealed
+from ranktune.tuner.splits.seals import write_sealed
 from ranktune.tuner.splits.split import by_time, nested_splits
 from ranktune.tuner.study.baseline import Baseline
 from ranktune.tuner.study.declaration import Study

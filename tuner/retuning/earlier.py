@@ -22,7 +22,7 @@ from ranktune.tuner.retuning.versions import Delivery
 from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.samplers.history import EARLIER, PARTIAL, SECONDS, VARIANCE
 from ranktune.tuner.selection.typed import typed
-from ranktune.tuner.splits.digests import is_written, read_sealed_arrays, write_sealed
+from ranktune.tuner.splits.seals import is_written, read_sealed_arrays, write_sealed
 from ranktune.tuner.statistics.comparisons import LEAST, Movement, movement, sampling_variance
 
 FILE = "earlier.npz"

@@ -18,15 +18,8 @@ from numpy.typing import NDArray
 from ranktune.solvers.core.arrays import Array, JsonView
 from ranktune.solvers.core.files.archives import read_archive, write_archive
 from ranktune.tuner.selection.typed import typed
-from ranktune.tuner.splits.digests import (
-    NOTHING,
-    Bits,
-    check_sealed,
-    given_columns,
-    query_digests,
-    read_sealed,
-    write_sealed,
-)
+from ranktune.tuner.splits.digests import NOTHING, Bits, given_columns, query_digests
+from ranktune.tuner.splits.seals import check_sealed, read_sealed, write_sealed
 from ranktune.tuner.study.home import writing
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import Damaged, StudyError, nearest
 from ranktune.solvers.core.files.atomic import atomic_folder, locked
 from ranktune.tuner.selection.results import load_result
-from ranktune.tuner.splits.digests import file_digest, read_sealed, write_sealed
+from ranktune.tuner.splits.seals import file_digest, read_sealed, write_sealed
 from ranktune.tuner.study.home import StudyFolder, all_folders, find_folder, writing
 from ranktune.tuner.study.lock import LOCK, BeingRun, owning
 

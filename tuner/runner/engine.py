@@ -39,7 +39,7 @@ from ranktune.tuner.selection.rescoring import RESCORED
 from ranktune.tuner.selection.results import Result, SplitResult
 from ranktune.tuner.selection.rows import LeaderboardRow
 from ranktune.tuner.selection.serving import restriction
-from ranktune.tuner.splits.digests import remove_sealed
+from ranktune.tuner.splits.seals import remove_sealed
 from ranktune.tuner.splits.split import WHOLE
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study

@@ -19,7 +19,7 @@ from ranktune.solvers.core.libraries import this_version
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.archive import pack_problem, unpack_problem
-from ranktune.tuner.splits.digests import proven
+from ranktune.tuner.splits.seals import proven
 from ranktune.tuner.splits.store import located
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage, shown_url

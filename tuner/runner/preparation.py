@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ranktune.solvers.core.registrations import find
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.gathering import Gathering
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.tuner.evaluation.evaluate import check_metrics
 from ranktune.tuner.evaluation.feature_order import check_budget
 from ranktune.tuner.samplers.registry import make_sampler
-from ranktune.tuner.splits.digests import DIGESTS, proven, seal
+from ranktune.tuner.splits.seals import DIGESTS, proven, seal
 from ranktune.tuner.splits.split import IN_MEMORY
 from ranktune.tuner.splits.store import remove_parts
 from ranktune.tuner.study.abilities import check_able, needs_of_data, warn_of_ignored_positions

@@ -27,7 +27,7 @@ from ranktune.tuner.samplers.space import UnionSpace
 from ranktune.tuner.search.dispatcher import outcome_of
 from ranktune.tuner.search.loop import CTRL_C, TrialLoop
 from ranktune.tuner.search.searches import SearchOptions
-from ranktune.tuner.splits.digests import check_sealed, write_sealed
+from ranktune.tuner.splits.seals import check_sealed, write_sealed
 from ranktune.tuner.storage.attributes import PATH
 from ranktune.tuner.storage.record import DamagedArrays, Record, number_of
 from ranktune.tuner.study.declaration import Study

@@ -22,8 +22,8 @@ from ranktune.tuner.search.progress import Progress, Silent
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.locations import Locations, record_name
 from ranktune.tuner.storage.membership import Ownership, this_host
-from ranktune.tuner.storage.optuna_internals import migrate_space
 from ranktune.tuner.storage.record import Record
+from ranktune.tuner.storage.space_migration import migrate_space
 from ranktune.tuner.study.compatibility import claim
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study

@@ -26,7 +26,7 @@ from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.files.archives import readable, write_archive
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.selection.typed import typed
-from ranktune.tuner.splits.digests import check_sealed, read_sealed_arrays, write_sealed
+from ranktune.tuner.splits.seals import check_sealed, read_sealed_arrays, write_sealed
 from ranktune.tuner.statistics.measured import Interval
 from ranktune.tuner.statistics.periods import Period
 

@@ -38,7 +38,7 @@ from ranktune.tuner.selection.rows import (
     Preference,
     TuningGain,
 )
-from ranktune.tuner.splits.digests import read_sealed
+from ranktune.tuner.splits.seals import read_sealed
 from ranktune.tuner.statistics.comparisons import ALPHA, compare_splits, holm
 from ranktune.tuner.statistics.intervals import stratified_interval
 from ranktune.tuner.statistics.measured import Comparison, Interval

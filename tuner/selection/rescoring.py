@@ -16,8 +16,8 @@ from ranktune.tuner.evaluation.models import kept_scores
 from ranktune.tuner.evaluation.task import Task, TaskOutcome
 from ranktune.tuner.policy.actions import Rescore
 from ranktune.tuner.selection.finals import Candidate, task_of
-from ranktune.tuner.splits.digests import check_sealed, write_sealed
 from ranktune.tuner.splits.plans import FRESH
+from ranktune.tuner.splits.seals import check_sealed, write_sealed
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import writing

@@ -25,7 +25,7 @@ from ranktune.tuner.selection.rows import (
     alternatives,
 )
 from ranktune.tuner.selection.typed import typed
-from ranktune.tuner.splits.digests import check_sealed, write_sealed
+from ranktune.tuner.splits.seals import check_sealed, write_sealed
 from ranktune.tuner.statistics.measured import Interval
 
 if TYPE_CHECKING:  # they load NumPy, which what reads a result does without

@@ -21,7 +21,7 @@ from ranktune.tuner.selection.evidence import (
 )
 from ranktune.tuner.selection.finals import Finalist, ScoredRanking
 from ranktune.tuner.selection.rows import BASELINE
-from ranktune.tuner.splits.digests import remove_sealed, sealing
+from ranktune.tuner.splits.seals import remove_sealed, sealing
 from ranktune.tuner.statistics.periods import Period, by_period
 from ranktune.tuner.study.home import writing
 from ranktune.tuner.study.problem import SplitProblem

@@ -16,7 +16,7 @@ from pathlib import Path
 from ranktune.solvers.core.errors import Damaged, DataError
 from ranktune.solvers.core.files.archives import read_members
 from ranktune.solvers.core.files.private import kept
-from ranktune.tuner.splits.digests import DIGESTS, proven, seal
+from ranktune.tuner.splits.seals import DIGESTS, proven, seal
 from ranktune.tuner.splits.store import store
 
 KINDS = (".json", ".npy", ".npz")

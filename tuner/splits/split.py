@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
-from ranktune.solvers.data.blocks import block_of
+from ranktune.solvers.data.blocks import QuerySplit, block_of
 from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.grades import check_learnable, with_pairs
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.splits.digests import NOTHING, query_digests, scale_of, sketches
 from ranktune.tuner.splits.forward import before, forward_folds, latest, true_order

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from ranktune.solvers.core.errors import Damaged, StudyError
-from ranktune.tuner.splits.digests import read_sealed, write_sealed
+from ranktune.tuner.splits.seals import read_sealed, write_sealed
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import check_local, check_url, shown_url
 from ranktune.tuner.study.home import PLACES, StudyFolder, writing

@@ -11,38 +11,22 @@ TrialValueModel.value_to_stored_repr                        the value of a trial
 TrialIntermediateValueModel.intermediate_value_to_stored_repr    a reported value as it is stored
 
 A test checks that they exist in the installed Optuna, and that Optuna reads what is written by them.
-
-Migration of the trials in a record to a wider search space (`ranktune.tuner.study.extending`).
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import optuna
 from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    check_distribution_compatibility,
-    distribution_to_json,
-    json_to_distribution,
-)
-from optuna.storages import RDBStorage
+from optuna.distributions import check_distribution_compatibility, distribution_to_json, json_to_distribution
 from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial
-from sqlalchemy import Connection, Table, bindparam, case, column, delete, insert, select, table, update
-
-from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.errors import StudyError
-from ranktune.solvers.names import current_names
-from ranktune.tuner.samplers.space import UnionSpace
-from ranktune.tuner.study.compatibility import canonical, description, is_wider, saved
+from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 
 
 def _table(model: type[models.BaseModel]) -> Table:
@@ -137,8 +121,8 @@ class TrialRows:
     def remove(self, connection: Connection, numbers: list[int]) -> None:
         """Remove the trials with these numbers."""
         ids = [found for number in numbers if (found := self.find(connection, number)) is not None]
-        for part in (VALUES, REPORTS, PARAMS, USER, SYSTEM, TRIALS):
-            connection.execute(delete(part).where(part.c.trial_id.in_(ids)))
+        for table in (VALUES, REPORTS, PARAMS, USER, SYSTEM, TRIALS):
+            connection.execute(delete(table).where(table.c.trial_id.in_(ids)))
         self._ids, self._last = {}, -1  # a file gives their ids to others
 
     def write(self, connection: Connection, trial: FrozenTrial) -> None:
@@ -163,10 +147,10 @@ class TrialRows:
                 for name, value in trial.params.items()
             ]
             connection.execute(insert(PARAMS), rows)
-        for kind, attributes in ((USER, trial.user_attrs), (SYSTEM, trial.system_attrs)):
+        for table, attributes in ((USER, trial.user_attrs), (SYSTEM, trial.system_attrs)):
             if attributes:
                 rows = [{"trial_id": trial_id, "key": k, "value_json": json.dumps(v)} for k, v in attributes.items()]
-                connection.execute(insert(kind), rows)
+                connection.execute(insert(table), rows)
 
     def _next(self, connection: Connection) -> int:
         """Return Optuna's number for a new trial, which counts the trials of the study."""
@@ -188,60 +172,3 @@ class TrialRows:
                 if before is not None:
                     check_distribution_compatibility(json_to_distribution(before), trial.distributions[name])
                 self._checked[name] = distribution
-
-
-_TRIALS = table("trials", column("trial_id"), column("study_id"))
-_PARAMS = table(
-    "trial_params", column("trial_id"), column("param_name"), column("param_value"), column("distribution_json")
-)
-
-
-def migrate_space(storage: RDBStorage, study: str, space: UnionSpace) -> int:
-    """Give the finished trials of a record the distributions of a wider space, and return how many values changed.
-
-    Optuna requires the choices of a parameter to be the same in all trials of a study, and stores a choice as its place
-    among them. One transaction writes all. Raises StudyError if the space is not wider than that of the trials; then
-    nothing changes.
-    """
-    trials = select(_TRIALS.c.trial_id).where(_TRIALS.c.study_id == storage.get_study_id_from_name(study))
-    seen = select(_PARAMS.c.param_name, _PARAMS.c.distribution_json).where(_PARAMS.c.trial_id.in_(trials)).distinct()
-    with storage.engine.begin() as connection:
-        changes = []
-        for name, text in connection.execute(seen).all():
-            written = json_to_distribution(text)
-            today, before = _of_today(name, written)
-            now = space.distributions.get(today)
-            if now is None or (before != now and not is_wider(saved(now), saved(before))):
-                here = "is not searched here" if now is None else f"{description(saved(now))} here"
-                raise StudyError(
-                    f"study '{study}' has trials with '{name}' {description(saved(before))}, and it {here}. "
-                    "Choose another name (name=), or give the space it began with."
-                )
-            if (today, written) != (name, now):
-                changes.append((name, text, before, today, now))
-        return sum(_rewrite(connection, trials, *change) for change in changes)
-
-
-def _of_today(name: str, distribution: BaseDistribution) -> tuple[str, BaseDistribution]:
-    """Return a parameter by the name of today, and its distribution with the choices of today."""
-    choices = distribution.choices if isinstance(distribution, CategoricalDistribution) else ()
-    ((today, renamed),) = current_names({name: choices}).items()
-    return today, CategoricalDistribution(renamed) if choices else distribution
-
-
-def _rewrite(
-    connection: Connection,
-    trials: Any,
-    name: str,
-    text: str,
-    before: BaseDistribution,
-    today: str,
-    now: BaseDistribution,
-) -> int:
-    values: Json = {"param_name": today, "distribution_json": distribution_to_json(now)}
-    if isinstance(before, CategoricalDistribution) and isinstance(now, CategoricalDistribution):
-        places = {canonical(choice): place for place, choice in enumerate(now.choices)}
-        moved = {place: places[canonical(choice)] for place, choice in enumerate(before.choices)}
-        values["param_value"] = case(moved, value=_PARAMS.c.param_value)
-    chosen = (_PARAMS.c.trial_id.in_(trials), _PARAMS.c.param_name == name, _PARAMS.c.distribution_json == text)
-    return connection.execute(update(_PARAMS).where(*chosen).values(values)).rowcount

@@ -16,10 +16,10 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import Damaged, DataError, StudyError
 from ranktune.solvers.core.files.archives import write_archive
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import QuerySplit
-from ranktune.tuner.splits.digests import is_written, read_sealed_arrays, write_sealed
 from ranktune.tuner.splits.plans import StoredPlan
+from ranktune.tuner.splits.seals import is_written, read_sealed_arrays, write_sealed
 
 FILE = "baseline.npz"
 PARTS = ("train", "vali", "test")

@@ -7,7 +7,7 @@ HOME/NAME/events.jsonl the log (ranktune.tuner.study.events)
 HOME/NAME/             record.db, artifacts/ and model.json; for a study of several splits, HOME/NAME/SPLIT/
 HOME/NAME/data/        the arrays that workers map; removed when the study is finished
 HOME/NAME/result.json  the result
-HOME/NAME/digests/     digests of those files that are read again (ranktune.tuner.splits.digests)
+HOME/NAME/digests/     digests of those files that are read again (ranktune.tuner.splits.seals)
 
 What declares a study loads the solvers: it is imported where a declaration is read, so that lists of studies are fast.
 """
@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING
 from ranktune.solvers.core.errors import Damaged, ParameterError, RankTuneWarning, StudyError, nearest
 from ranktune.solvers.core.files.atomic import remedy_of, remove_drafts, sync_folder
 from ranktune.solvers.core.libraries import versions_of
-from ranktune.tuner.splits.digests import FOLDER as DIGESTS
-from ranktune.tuner.splits.digests import is_written, read_sealed, write_sealed
+from ranktune.tuner.splits.seals import FOLDER as DIGESTS
+from ranktune.tuner.splits.seals import is_written, read_sealed, write_sealed
 from ranktune.tuner.study.events import FILE as EVENTS
 from ranktune.tuner.study.lock import LOCK, holder, owning
 from ranktune.tuner.study.settings import Settings, check_name

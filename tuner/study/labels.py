@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ranktune.solvers.core.errors import Damaged
-from ranktune.tuner.splits.digests import read_sealed
+from ranktune.tuner.splits.seals import read_sealed
 from ranktune.tuner.study.home import StudyFolder
 
 

@@ -12,15 +12,15 @@ import numpy as np
 
 from ranktune.solvers.clicks.judging.gains import by_searches
 from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.registry import averages
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.reserve import Durations
-from ranktune.tuner.splits.digests import reseal, seal
 from ranktune.tuner.splits.plans import FRESH, GIVEN, PLAN, StoredPlan, fresh_plan, save_plan
+from ranktune.tuner.splits.seals import reseal, seal
 from ranktune.tuner.splits.split import (
     IN_MEMORY,
     WHOLE,

@@ -22,7 +22,7 @@ from ranktune.solvers.core.errors import Damaged
 from ranktune.solvers.core.files.private import is_own_folder
 from ranktune.solvers.core.libraries import this_version
 from ranktune.tuner.splits.archive import unpack_problem
-from ranktune.tuner.splits.digests import proven
+from ranktune.tuner.splits.seals import proven
 from ranktune.tuner.splits.store import store, use_instead
 from ranktune.tuner.workers.limits import CallLimits, pickled
 from ranktune.tuner.workers.processes import Processes

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.api_search import NAME
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import QuerySplit
 
 PARTS = ("train", "vali", "test")
 

@@ -89,7 +89,7 @@ READERS: NamedTable[DataReader] = NamedTable(
             "of any size, packed too, in constant memory",
             options="FolderOptions",
             queries=f"{_DATA}.readers.text:read_text",
-            write=f"{_DATA}.conversion.text:write_text",
+            write=f"{_DATA}.conversion.convert:write_text",
         ),
         "csv": DataReader(
             label=".csv .tsv",
@@ -98,7 +98,7 @@ READERS: NamedTable[DataReader] = NamedTable(
             endings=(".csv", ".tsv", ".tab"),
             line=f"{_HERE}:is_row_of_numbers",
             options="FrameOptions",
-            table=f"{_TABLES}.files:read_table",
+            table=f"{_TABLES}.arrow_files:read_table",
             is_table_file=True,
         ),
         "parquet": DataReader(
@@ -107,7 +107,7 @@ READERS: NamedTable[DataReader] = NamedTable(
             note=_BATCHES,
             endings=(".parquet", ".pq"),
             options="FrameOptions",
-            table=f"{_TABLES}.files:read_table",
+            table=f"{_TABLES}.arrow_files:read_table",
             is_table_file=True,
         ),
         "arrow": DataReader(
@@ -116,7 +116,7 @@ READERS: NamedTable[DataReader] = NamedTable(
             note=_BATCHES,
             endings=(".arrow", ".feather", ".ipc"),
             options="FrameOptions",
-            table=f"{_TABLES}.files:read_table",
+            table=f"{_TABLES}.arrow_files:read_table",
             is_table_file=True,
         ),
         "json": DataReader(
@@ -165,7 +165,7 @@ READERS: NamedTable[DataReader] = NamedTable(
             folder=f"{_DATA}.disk.stored:is_stored",
             queries=f"{_DATA}.disk.stored:read_queries",
         ),
-        "queries": DataReader(value=f"{_DATA}.queries:Queries", queries=f"{_DATA}.readers.objects:as_it_is"),
+        "queries": DataReader(value=f"{_DATA}.queries:Queries", queries=f"{_DATA}.readers.archives:as_it_is"),
         "frame": DataReader(
             "a data frame",
             value=f"{_DATA}.readers.frames:is_table",
@@ -173,13 +173,13 @@ READERS: NamedTable[DataReader] = NamedTable(
             table=f"{_DATA}.readers.frames:as_table",
         ),
         "parts": DataReader(
-            value=f"{_DATA}.readers.objects:are_parts", table=f"{_DATA}.readers.objects:table_of_parts"
+            value=f"{_DATA}.readers.archives:are_parts", table=f"{_DATA}.readers.archives:table_of_parts"
         ),
         "arrays": DataReader(
-            "(X, y, qid)", value=f"{_DATA}.readers.objects:are_arrays", queries=f"{_DATA}.readers.objects:from_arrays"
+            "(X, y, qid)", value=f"{_DATA}.readers.archives:are_arrays", queries=f"{_DATA}.readers.archives:from_arrays"
         ),
-        "lightgbm": DataReader(value="lightgbm:Dataset", queries=f"{_DATA}.readers.objects:from_lightgbm"),
-        "xgboost": DataReader(value="xgboost:DMatrix", queries=f"{_DATA}.readers.objects:from_xgboost"),
+        "lightgbm": DataReader(value="lightgbm:Dataset", queries=f"{_DATA}.readers.archives:from_lightgbm"),
+        "xgboost": DataReader(value="xgboost:DMatrix", queries=f"{_DATA}.readers.archives:from_xgboost"),
         "api-search": DataReader(
             "the name api-search", splits=f"{_DATA}.api_search.dataset:load_splits", is_named=True
         ),

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Unpack
 
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import FolderOptions
 from ranktune.solvers.data.readers.text import read_text
-from ranktune.solvers.data.split import QuerySplit
 
 _PARTS = {"train": ("train",), "vali": ("vali", "valid", "validation"), "test": ("test",)}
 _ENDINGS = (".txt", ".txt.gz", ".txt.bz2", "")

@@ -14,6 +14,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.core.table import named
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, ColumnQuestion, Undecided, answered
 from ranktune.solvers.data.columns.encoding import TableEncoding, alike
 from ranktune.solvers.data.columns.roles import ROLES, WantedRoles
@@ -35,7 +36,6 @@ from ranktune.solvers.data.readers.parsing.entries import BESIDE, columns_beside
 from ranktune.solvers.data.readers.parsing.options import LoadOptions, ReadOptions
 from ranktune.solvers.data.readers.parsing.streams import check_path
 from ranktune.solvers.data.sources.inspection import questions_on, suspects
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.columns import TEXT_RULES, aligned, as_taken, leaves_out_missing
 

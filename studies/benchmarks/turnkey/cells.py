@@ -18,7 +18,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
-from ranktune.solvers.data.split import QuerySplit
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.results import append_result, stored_results
 from ranktune.studies.benchmarks.tables import BenchmarkTable

@@ -20,11 +20,11 @@ import numpy as np
 
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.api_search import NAME
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.letor import is_letor_folder
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.studies.papers.protocols import all_queries
 from ranktune.studies.papers.reproduce import load_dataset
 

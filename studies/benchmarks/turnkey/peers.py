@@ -41,9 +41,9 @@ from numpy.typing import ArrayLike
 import ranktune
 from ranktune.solvers.core.arrays import Floats, Json, JsonView
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import STANDARD_NAME
 from ranktune.tuner.workers.fork_server import ONE_THREAD

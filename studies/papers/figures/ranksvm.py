@@ -20,8 +20,8 @@ from sklearn.svm import LinearSVC
 
 from ranktune.solvers.core.arrays import Codes, Floats
 from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.losses.window_sums import offsets, sum_many
 from ranktune.solvers.metrics.metrics import parse_metric

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ranktune.dashboards.terminal.listing import listing, listing_table
-from ranktune.tuner.splits.digests import write_sealed
+from ranktune.tuner.splits.seals import write_sealed
 from ranktune.tuner.statistics.measured import Interval
 from ranktune.tuner.study.lock import owning
 from tests.support.commands import called, printed

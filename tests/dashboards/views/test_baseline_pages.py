@@ -14,7 +14,7 @@ from ranktune.dashboards.views import compare, overview
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence, write_evidence
 from ranktune.tuner.selection.rows import BASELINE, Gain
-from ranktune.tuner.splits.digests import write_sealed
+from ranktune.tuner.splits.seals import write_sealed
 from ranktune.tuner.statistics.comparisons import compare as compared
 from ranktune.tuner.statistics.measured import Comparison
 from tests.support.page_studies import append, declare, finish

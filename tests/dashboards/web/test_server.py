@@ -15,7 +15,7 @@ from ranktune.dashboards.web.guard import COOKIE, Guard, allowed_hosts, host_nam
 from ranktune.dashboards.web.server import Site, make_app
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.tuner.drift.watching import write_day
-from ranktune.tuner.splits.digests import write_sealed
+from ranktune.tuner.splits.seals import write_sealed
 from tests.support.page_studies import LINE, append, declare, finish
 from tests.support.study_samples import trial, trials_of
 

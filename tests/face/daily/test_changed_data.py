@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import ranktune
-from ranktune.retuning import retune
+from ranktune.daily.retuning import retune
 from ranktune.solvers.core.errors import RankTuneWarning, StudyError
 from ranktune.tuner.retuning.versions import versions
 from ranktune.tuner.storage.database import shown_url

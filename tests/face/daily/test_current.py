@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import ranktune
-from ranktune.retuning import Retuned, retune
+from ranktune.daily.retuning import Retuned, retune
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.drift import watch
@@ -22,7 +22,7 @@ from ranktune.tuner.retuning.decision import RetuneDecision, verdict_of
 from ranktune.tuner.retuning.versions import CURRENT, DECISION, current
 from ranktune.tuner.runner import retuning_stage
 from ranktune.tuner.selection.results import Result
-from ranktune.tuner.splits.digests import write_sealed
+from ranktune.tuner.splits.seals import write_sealed
 from ranktune.tuner.study.lock import owning
 from tests.support.commands import called, succeeded, write_letor
 

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import ranktune
-from ranktune.command_line.production_commands import EXIT_CODES
+from ranktune.command_line.production.retune import EXIT_CODES
+from ranktune.daily.retuning import Retuned, _fitted, retune
 from ranktune.earlier import record
-from ranktune.retuning import Retuned, _fitted, retune
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
@@ -21,7 +21,7 @@ from ranktune.tuner.drift import watch
 from ranktune.tuner.retuning.earlier import load_earlier
 from ranktune.tuner.retuning.portfolio import load_fitted
 from ranktune.tuner.retuning.versions import CURRENT, DELIVERED, current, model_file, versions
-from ranktune.tuner.splits.digests import write_sealed
+from ranktune.tuner.splits.seals import write_sealed
 from ranktune.tuner.study.home import StudyFolder
 from tests.support.commands import called, succeeded, write_letor
 from tests.support.reports import unpacked_page
@@ -109,7 +109,7 @@ def test_unrelated_trials_have_no_influence(home: Path, monkeypatch: pytest.Monk
     measured = earlier.per_query
     observed = [one if k in measured else replace(one, value=1 - one.value) for k, one in enumerate(earlier.observed)]
     with monkeypatch.context() as patch:
-        patch.setattr("ranktune.retuning._observed", lambda trial, path: observed.pop(0))
+        patch.setattr("ranktune.daily.retuning._observed", lambda trial, path: observed.pop(0))
         other = again(blank, day(4, (0.0, 0.0, 0.0, 1.0)), version="noise", trials=8)
     assert other.evidence["movement"]["variance"] is None
     assert [t.params for t in record(StudyFolder(blank / "noise"), "").trials] == [t.params for t in first]

@@ -14,9 +14,9 @@ import pytest
 
 import ranktune
 from ranktune.solvers.core.errors import DataError, StudyError
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.disk.stored import read_queries
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import STANDARD_NAME
 from ranktune.studies.benchmarks.turnkey import peers

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
-from ranktune.solvers.data.split import QuerySplit
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.__main__ import app
 from ranktune.studies.benchmarks.results import BenchmarkResult, append_result, stored_results

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import concatenate
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.studies.benchmarks.turnkey.data import Case, load_cases, redealt
 from tests.support.turnkey_samples import queries, write
 

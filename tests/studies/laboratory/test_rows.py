@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from ranktune.solvers import GBDTRanker, RidgeRanker
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.data.split import QuerySplit
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.task_table import STEPS, ConfigurationRow, Sizes, mean_value, pack

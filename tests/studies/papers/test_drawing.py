@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ranktune.solvers.data.split import QuerySplit
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.studies.papers.figures.drawing import FIGURES, draw, write_figures
 from ranktune.studies.papers.published import PAPERS, Paper, PublishedSystem, load_paper
 from ranktune.studies.papers.reproduce import Dataset, reproduce

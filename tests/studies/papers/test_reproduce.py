@@ -13,8 +13,8 @@ from rich.console import Console
 
 from ranktune.command_line import reproducing
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.linear import LinearModel

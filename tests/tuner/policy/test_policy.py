@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktune.solvers.data.split import QuerySplit
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.first import first_configurations
 from ranktune.tuner.selection.rows import LeaderboardRow
@@ -30,7 +30,8 @@ TECHNICAL = {
         "MAX_QUERIES", "MAX_DOCUMENTS", "MAX_BACKGROUND", "MAX_SHOWN", "MAX_EFFECTS", "DRAWS",
     },
     "tuner/selection/estimate.py": {"HOPELESS_Z", "GAIN_SHARE", "GAIN_VARIANCE", "MIN_QUERIES", "BLOCK"},
-    "tuner/splits/digests.py": {"NOTHING", "BLOCK", "_LAST", "_ODD", "SKETCH", "SAMPLE", "FAR", "_ATTEMPTS"},
+    "tuner/splits/digests.py": {"NOTHING", "BLOCK", "_LAST", "_ODD", "SKETCH", "SAMPLE", "FAR"},
+    "tuner/splits/seals.py": {"_ATTEMPTS"},
     "tuner/splits/split.py": {"ALIKE"},
     "tuner/splits/store.py": {"MAX_MAPPED"},
     "tuner/one_pass/tuning.py": {"FORMAT", "SECONDS", "SHARE_OF_WRITING", "SAMPLE_ROWS", "BLOCK_ROWS"},

@@ -9,8 +9,8 @@ import pytest
 
 import ranktune
 from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries, concatenate
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.task import Task, TaskOutcome
 from ranktune.tuner.policy.policy import POLICY

@@ -11,7 +11,7 @@ import pytest
 import ranktune
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.evaluation import plans
-from ranktune.tuner.splits.digests import DIGESTS
+from ranktune.tuner.splits.seals import DIGESTS
 from ranktune.tuner.storage.record import DamagedArrays, Record
 from tests.faults.test_study_faults import found_by
 from tests.support.commands import letor

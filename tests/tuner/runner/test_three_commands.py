@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ranktune.command_line.production_commands import EXIT_CODES
+from ranktune.command_line.production.retune import EXIT_CODES
 from ranktune.solvers.core.arrays import Json
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.events import read_events

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ranktune
-from ranktune.solvers.data.split import QuerySplit
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.selection.results import Result
 from ranktune.tuner.selection.rows import BLEND, LINEAR_BLEND, TREE_BLEND, LeaderboardRow

@@ -17,7 +17,7 @@ import ranktune
 from ranktune import api, cli
 from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.data.split import QuerySplit
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.registry import averages
 from ranktune.tuner.evaluation.evaluate import EvaluationRun, evaluate

@@ -12,9 +12,9 @@ from ranktune import LambdaMART
 from ranktune.solvers.boosting.growth import held_out_numbers
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.tuner.deployment import engines
 from ranktune.tuner.splits.forward import blocks, forward_folds
 from ranktune.tuner.splits.gaps import check_gap, gap_of

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries, concatenate
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.tuner.splits.digests import NOTHING, query_digests
 from ranktune.tuner.splits.split import without_shared
 

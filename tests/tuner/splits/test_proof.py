@@ -9,7 +9,7 @@ import pytest
 
 from ranktune.solvers.core.errors import Damaged
 from ranktune.solvers.core.files.archives import read_archive
-from ranktune.tuner.splits.digests import (
+from ranktune.tuner.splits.seals import (
     DIGESTS,
     FOLDER,
     check_sealed,

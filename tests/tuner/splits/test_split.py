@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.splits import plans
 from ranktune.tuner.splits.plans import (

@@ -16,10 +16,10 @@ from ranktune.solvers.core.errors import Damaged, StudyError
 from ranktune.solvers.core.space import Choice, Float, Int, When
 from ranktune.solvers.names import current_names, former_names
 from ranktune.tuner.samplers.space import UnionSpace
-from ranktune.tuner.splits.digests import write_sealed
+from ranktune.tuner.splits.seals import write_sealed
 from ranktune.tuner.storage.attributes import DIGEST, check_trial, trial_digest
 from ranktune.tuner.storage.database import open_storage
-from ranktune.tuner.storage.optuna_internals import migrate_space
+from ranktune.tuner.storage.space_migration import migrate_space
 from ranktune.tuner.study.compatibility import claim, of_today, saved_space, space_differences
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder

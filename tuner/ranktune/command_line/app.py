@@ -18,18 +18,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ranktune.command_line import (
-    click_commands,
-    crashes,
-    docs_command,
-    interleave_commands,
-    model_commands,
-    pass_commands,
-    production_commands,
-    study_commands,
-)
+from ranktune.command_line import click_commands, crashes, docs_command, model_commands, pass_commands, study_commands
 from ranktune.command_line.messages import Command, Commands, answering, as_options, shield
 from ranktune.command_line.options import with_format
+from ranktune.command_line.production import interleave, retune
 
 app = typer.Typer(
     name="ranktune",
@@ -44,8 +36,8 @@ app = typer.Typer(
     add_completion=True,
 )
 GROUPS = (
-    *(study_commands, production_commands, pass_commands),
-    *(click_commands, interleave_commands, model_commands, docs_command),
+    *(study_commands, retune, pass_commands),
+    *(click_commands, interleave, model_commands, docs_command),
 )
 for group in GROUPS:
     for command in group.commands.registered_commands:

@@ -19,6 +19,7 @@ from ranktune.solvers.abilities import TREES
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, listed
 from ranktune.solvers.core.space import Choice, Parameter, conditions
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, by_option
 from ranktune.solvers.data.columns.roles import WantedRoles
 from ranktune.solvers.data.disk.stored import is_stored, read_queries
@@ -28,7 +29,6 @@ from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.sources.inspection import Suspect, column_report, suspects
 from ranktune.solvers.data.sources.summary import summarise
-from ranktune.solvers.data.split import QuerySplit
 from ranktune.solvers.registry import NAMES, STANDARD, custom_names, loadable, solver_class
 from ranktune.tuner.selection.rows import of_log
 

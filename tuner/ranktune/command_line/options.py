@@ -201,7 +201,7 @@ def named_model(model: str) -> str:
     if os.path.exists(model) or not model or os.path.basename(model) != model:
         return model
     from ranktune.tuner.retuning.versions import model_file
-    from ranktune.tuner.splits.digests import is_written
+    from ranktune.tuner.splits.seals import is_written
     from ranktune.tuner.study.home import home_folder
 
     home = home_folder()

@@ -16,7 +16,7 @@ from ranktune.solvers.data.api_search.dataset import (
     load_split,
     load_table,
 )
-from ranktune.solvers.data.split import QuerySplit
+from ranktune.solvers.data.blocks import QuerySplit
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ import pytest
 
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.api_search import dataset as api_search
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.sources.catalogue import load, read
-from ranktune.solvers.data.split import QuerySplit
 from tests.support.refusals import assert_refused
 
 TEXT = "2 qid:10 1:0.5 3:-2\n0 qid:10 2:100\n1 qid:12 1:1 2:2 3:3\n"

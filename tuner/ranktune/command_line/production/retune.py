@@ -1,19 +1,16 @@
 """The commands for models in production: watch, and retune, which shows the versions of a study too, and goes back.
 
-As in ranktune.command_line.app, modules that load libraries are imported inside the functions. Types are no text here,
-as options are made from them.
+As in ranktune.command_line.app, modules that load libraries are imported inside the functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ranktune.arguments import DataArguments, RetuneArguments
+from ranktune.arguments import DataArguments
 from ranktune.command_line.messages import as_options
 from ranktune.command_line.options import (
     Given,
@@ -28,8 +25,8 @@ from ranktune.command_line.options import (
     study_names,
     takes_options,
 )
+from ranktune.command_line.production.arguments import VersionArguments
 from ranktune.command_line.study_commands import watched
-from ranktune.tuner.study.settings import DATA, StudySetting
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -85,42 +82,6 @@ def watch(
     print_json(found) if as_json else console().print(drift_table(found))
     if found["alarm"]:
         raise typer.Exit(ALARM)
-
-
-@dataclass(frozen=True, kw_only=True)
-class VersionArguments(RetuneArguments):
-    """What the command retune takes: it needs no data where it shows the versions, or goes back to one."""
-
-    data: Annotated[Any, replace(DATA, help="The new data, given like those of `tune`.")] = field(
-        default=None, kw_only=False
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ListArguments:
-    """How lists are written."""
-
-    output: Annotated[Path | None, StudySetting("The .jsonl file to write.", options=("--output", "-o"))] = None
-    method: Annotated[
-        str | None,
-        StudySetting("team-draft or balanced. (default: team-draft; of a log with ranks, balanced)"),
-    ] = None
-    length: Annotated[int, StudySetting("The most documents of a list.", minimum=1)] = 10
-    draws: Annotated[int, StudySetting("Lists of each query. Show one at random in each search.", minimum=1)] = 1
-    seed: Annotated[int, StudySetting("Seed of the coins, and of the interval.", minimum=0)] = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrialArguments:
-    """What is said of a test."""
-
-    judge: Annotated[Sequence[str], StudySetting("File of a log of lists and clicks. Repeatable.")] = ()
-    columns: Annotated[
-        Sequence[str], StudySetting("ROLE=NAME of a column, such as user=visitor. Repeatable.", options=("--column",))
-    ] = ()
-    plan: Annotated[float | None, StudySetting("The smallest preference that matters, such as 0.03.")] = None
-    ties: Annotated[float | None, StudySetting("The share of ties, where there is no log.")] = None
-    power: Annotated[float, StudySetting("The probability with which the test is to find it.")] = 0.8
 
 
 EXIT_CODES = {"keep": 0, "refit": 10, "replace": 11}

@@ -25,7 +25,7 @@ from ranktune.command_line.options import (
     takes_options,
     write_output,
 )
-from ranktune.command_line.production_commands import ListArguments, TrialArguments
+from ranktune.command_line.production.arguments import ListArguments, TrialArguments
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

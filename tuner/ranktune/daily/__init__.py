@@ -1,0 +1,1 @@
+"""Every day: a study is retuned on new data, and its versions are compared and chosen."""
