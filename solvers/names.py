@@ -42,7 +42,7 @@ SOLVERS: NamedTable[type[BaseRanker]] = NamedTable(
         "SOLAR1": TableEntry("online.solar"),
         "SOLAR2": TableEntry("online.solar"),
         "SVRRanker": TableEntry("linear.pointwise"),
-        "SymmetricGBDT": TableEntry("boosting.symmetric.ranker"),
+        "SymmetricGBDT": TableEntry("boosting.symmetric"),
         "XGBoostRanker": TableEntry("boosting.xgboost", library="xgboost"),
     },
     package="ranktune.solvers",
@@ -74,7 +74,7 @@ ONE_COLUMN = "BestFeature"
 """The solver of one column, which is the floor that models are compared with and no part of a blend."""
 
 CUSTOM: NamedTable[type[CustomRanker]] = NamedTable(
-    "base", {"CustomRanker": TableEntry("custom.ranker")}, package="ranktune.solvers"
+    "base", {"CustomRanker": TableEntry("custom")}, package="ranktune.solvers"
 )
 """The base of the solvers that users register."""
 
@@ -114,7 +114,7 @@ PARTS: NamedTable[object] = NamedTable(
         "TreeModel": TableEntry("models.tree_model"),
         "load_model": TableEntry("models.base"),
         "SavedRanker": TableEntry("base.saved"),
-        "distil": TableEntry("distillation.distil"),
+        "distil": TableEntry("distillation"),
         "fit_blocks": TableEntry("base.blocks"),
     },
     package="ranktune.solvers",

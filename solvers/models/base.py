@@ -296,7 +296,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "custom": ("models.custom", "CustomModel"),
     "linear": ("models.linear", "LinearModel"),
     "trees": ("models.tree_model", "TreeModel"),
-    "within": ("models.within.model", "WithinModel"),
+    "within": ("models.within", "WithinModel"),
 }
 """Kind -> module and class, imported when a file of this kind is read."""
 
