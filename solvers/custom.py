@@ -1,20 +1,16 @@
 """A solver that the user registered, with the interface of all solvers.
 
-Fitting estimators of other libraries, by the conventions of scikit-learn.
+Estimators are fitted by the conventions of scikit-learn. fit(X, y) gets the query of each row, or the lengths of the
+queries, under the name by which it takes them: qid, group (LightGBM) or group_id (CatBoost), and the signs of monotone
+constraints as monotone where there are any; where the kind of the estimator is unknown, its scores on other values of a
+feature show whether it keeps them. In a pipeline the last step gets them. X is an array, or a data frame where the
+estimator chooses columns by name.
 
-fit(X, y) gets the query of each row, or the lengths of the queries, under the name by which it takes them: qid, group
-(LightGBM) or group_id (CatBoost), and the signs of monotone constraints as monotone where there are any. In a pipeline
-the last step gets them. X is an array, or a data frame where the estimator chooses columns by name.
-
-Whether an estimator of unknown kind keeps monotone constraints: its scores where one feature takes other values.
-
-Fitted estimators of known libraries converted to linear models and sums of trees.
-
-A converted model needs no file format of another library, can be exported, and adds to blends of its kind. It is
-compared with its estimator on training queries: where they differ by more than a constant, the estimator is kept.
-
-scikit-learn's trees and XGBoost's compare in single precision; Trees in double precision send every number, rounded to
-single precision, the same way (see models.trees.last_below).
+Estimators of known libraries are converted to linear models and sums of trees. A converted model needs no file format
+of another library, can be exported, and adds to blends of its kind. It is compared with its estimator on training
+queries: where they differ by more than a constant, the estimator is kept. scikit-learn's trees and XGBoost's compare in
+single precision; Trees in double precision send every number, rounded to single precision, the same way (see
+models.trees.last_below).
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ staircase: one tree that compares its feature alone, with steps of equal height 
 one step for each feature, and no grades are needed. A smaller number of trees, a copy of a model that scales features
 by query, and weights in place of trees are learnt: by regression on the scores of the model.
 Source: Buciluă, Caruana & Niculescu-Mizil 2006, "Model compression".
-
-A weight as a tree: it compares one feature alone, and its value rises in steps as the weighted feature does.
 """
 
 from __future__ import annotations

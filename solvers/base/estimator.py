@@ -1,10 +1,8 @@
 """scikit-learn's protocol of an estimator, without importing scikit-learn before it is needed.
 
 Importing sklearn.base takes most of a second and 60 to 100 MB, more than most fits, and the workers of a study never
-need it, because they fit on Queries. Clones, pipelines and grid searches work by this protocol. Plain arrays are
-validated by scikit-learn itself.
-
-What scikit-learn routes to an estimator where metadata routing is enabled: the keywords of its methods.
+need it, because they fit on Queries. Clones, pipelines, grid searches and metadata routing work by this protocol. Plain
+arrays are validated by scikit-learn itself.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Growing trees round by round: all of them, those up to some numbers of rounds, or until a metric stops rising.
 
-Early stopping: queries that are held out, and patience with rounds that do not improve the metric.
+Where growing stops early, queries are held out, and a number of rounds may pass without an improvement of the metric.
 """
 
 from __future__ import annotations

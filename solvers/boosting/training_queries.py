@@ -1,11 +1,9 @@
-"""The queries that trees are grown on: in memory, or in blocks, of which a library keeps the features in bins.
+"""The queries that trees are grown on, in memory or in blocks, and checks and parameters that several rankers share.
 
-Labels, weights and metrics need no features, so that those of blocks are read a block at a time: into bins, to score
-them by the model that boosting starts from, and, of some queries, to hold them out or to fit that model.
-
-Training queries with further columns, computed from the features within each query, once for all fits.
-
-Checks of the training data and the parameters of trees, and the parameters that several rankers share.
+A library keeps the features of blocks in bins. Labels, weights and metrics need no features, so that those of blocks
+are read a block at a time: into bins, to score them by the model that boosting starts from, and, of some queries, to
+hold them out or to fit that model. Further columns, computed from the features within each query, are computed once for
+all fits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Impressions and clicks by query, document and position: all that most click models need to know of a log.
-
-What was shown, and what happened: a batch of impressions, in arrays.
-"""
+"""Impressions of a click log, and their counts by query, document and position: what most click models need of it."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
 """A fitted click model: probabilities of clicks, examination with errors, judgments, and the loss on later clicks.
 
-How precisely a log tells examination and relevance: from Fisher's information, whatever is shared held apart.
-
-A click has the probability p = offset(position) + slope(position) * relevance(pair). The information on slopes and
-offsets is what remains when the relevance of every pair is fitted with them; the variance of a relevance has its own
-part and that of the positions where the pair was seen.
+Errors are from Fisher's information. A click has the probability p = offset(position) + slope(position) *
+relevance(pair). The information on slopes and offsets is what remains when the relevance of every pair is fitted with
+them; the variance of a relevance is the sum of its own and that of the positions where the pair was seen.
 """
 
 from __future__ import annotations

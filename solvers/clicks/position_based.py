@@ -1,6 +1,6 @@
 """Position-based models: a click needs that the position is examined and that the document attracts.
 
-What a log tells. The model multiplies examination(position) and attraction(query, document), so that a log tells both
+What a log shows. The model multiplies examination(position) and attraction(query, document), so that a log shows both
 up to one factor in each component of the graph of positions that pairs connect (`known_positions`). The factor is fixed
 by the first position, where examination is 1: relevance is the probability of a click there.
 
@@ -8,24 +8,25 @@ by the first position, where examination is 1: relevance is the probability of a
   with the attraction of the pairs seen there divided by it.
 - A pair that was seen only at unknown positions is unknown, and is not graded.
 - A pair that was seen at one known position only is identified: its rate divided by the examination that other pairs
-  tell. Nothing of its own can contradict the model, so that its status says so.
+  show. Nothing of its own can contradict the model, so that its status says so.
 - Where propensities are given, those positions are known, and what they are connected with.
 
-Trust bias adds a rate of clicks on what does not attract. A log then tells clicks at a position as a linear function of
+Trust bias adds a rate of clicks on what does not attract. A log then shows clicks at a position as a linear function of
 the clicks that the same pairs have at the first one, its offset and its slope, and needs two pairs to join a position,
 with enough clicks that their noise does not pass for a spread of attraction; other positions are unknown. The pairs
 must differ, too: where their relevances are alike, as those of the bad documents at the end of a page, slope and offset
-can hardly be told apart, which the information on them says (`Examination.estimable`). It does not tell theta,
-epsilon+ and epsilon- apart. Source: Vardasbi, Oosterhuis & de Rijke 2020, "When Inverse Propensity Scoring
-does not Work: Affine Corrections for Unbiased Learning to Rank".
+can hardly be distinguished, which the information on them says (`Examination.estimable`). Theta, epsilon+ and epsilon-
+cannot be separated. Source: Vardasbi, Oosterhuis & de Rijke 2020, "When Inverse Propensity Scoring does not Work:
+Affine Corrections for Unbiased Learning to Rank".
 
-Examination from the pairs of query and document that were seen at several positions, whatever attraction they have.
+Where relevance has no prior, examination is fitted from the pairs that were seen at several positions, whatever
+attraction they have:
 
     value = sum of clicks * log up(position) - sum over pairs of clicks(pair) * log exposure(pair)
 
 exposure(pair) is the sum of impressions times up. That is the likelihood of the positions of each pair's clicks, given
 how many there are: attraction cancels from it, so that it is right for pairs of few impressions too, where the
-likelihood of up and attraction together is not. Clicks are taken for rare; where they are not, errors are a little
+likelihood of up and attraction together is not. Clicks are assumed to be rare; where they are not, errors are a little
 smaller than is said. Source: Cameron & Trivedi 2013, "Regression Analysis of Count Data", section 9.4.
 """
 
@@ -71,7 +72,7 @@ class PositionBased:
 
     Examples
     --------
-    >>> fitted = PositionBased().fit(Counts.of(batches))  # doctest: +SKIP
+    >>> fitted = PositionBased().fit(ClickCounts.of(batches))  # doctest: +SKIP
     >>> fitted.judgments().save("judgments.parquet")  # doctest: +SKIP
     """
 

@@ -1,6 +1,6 @@
 """Queries in blocks together with those who compute on them: what a solver that adds up over blocks learns from.
 
-Stored queries in a bucket of S3, which a worker downloads once into the cache of its user.
+Stored queries in a bucket of S3 are downloaded once into the cache of the user of a worker.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """The columns that queries can have: weights, positions, times, scores of a baseline, clicks, cells of their tables.
 
-Monotone constraints: features with which a score may only rise, or only fall.
+A column says what each document, query or feature has besides its features, grades and names.
 
-A constraint is 1 where the score must not fall as the feature rises, and -1 where it must not rise. Missing values are
-exempt: a missing value is neither more nor less than a known one.
-
-A column of queries: what each document, query or feature has besides its features, grades and names.
+A monotone constraint is 1 where the score must not fall as the feature rises, and -1 where it must not rise. Missing
+values are exempt: a missing value is neither more nor less than a number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What each feature contributes to the scores of the documents of one query.
+"""What each feature contributes to the scores of the documents of one query, and to a metric.
 
 linear models   weight times the difference of the features; a missing value contributes what the model adds for it.
                 Features that the model scales in each query have the scale of that query
@@ -7,11 +7,10 @@ blends          the sum over their parts
 other models    sampled Shapley values: see sampled_contributions; not where the scores of a document depend on which
                 others there are
 
-The importance of features: what a metric loses when a feature's values are shuffled among the documents of a query.
-
-Shuffled within queries, a feature keeps its distribution there, and no longer says which document is better.
-What depends on the query alone stays as it is, and can lose nothing. Features that measure the same, such as the
-columns of a category, can be shuffled together. Source: Breiman 2001; Fisher, Rudin & Dominici 2019.
+The importance of a feature is what a metric loses when its values are shuffled among the documents of a query. Then the
+feature keeps its distribution there, and no longer says which document is better. What depends on the query alone stays
+as it is, and can lose nothing. Features that measure the same, such as the columns of a category, can be shuffled
+together. Source: Breiman 2001; Fisher, Rudin & Dominici 2019.
 """
 
 from __future__ import annotations

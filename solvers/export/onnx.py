@@ -6,13 +6,9 @@ TreeEnsembleRegressor of ai.onnx.ml 3; IsNaN and Where for weights, and Cast whe
 NaN, and count as 0 where training documents lacked none.
 
 A model that compares the documents of a query has a second input, queries, (n,) int64: the number of the query of each
-row. All rows of a query must be given, in any order.
-
-What trees compare within queries, as nodes of an ONNX graph.
-
-The rows are sorted by query and value, by two stable sorts. Numbers are double ones until the end, so that the columns
-have the bits of `ranktune.solvers.models.within`: sums of z-scores are added row by row, in a Scan. Memory: a
-few arrays of as many numbers as the features.
+row. All rows of a query must be given, in any order. They are sorted by query and value, by two stable sorts. Numbers
+are double ones until the end, so that the columns have the bits of `ranktune.solvers.models.within`: sums of z-scores
+are added row by row, in a Scan. Memory: a few arrays of as many numbers as the features.
 """
 
 from __future__ import annotations

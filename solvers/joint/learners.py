@@ -1,8 +1,6 @@
-"""Configurations of several solvers that learn from each query together.
+"""Configurations of several solvers that learn from each query together: columns that can be dropped and joined.
 
-The configurations that learn together: those of ElasticRank from the same lists, of SOLAR1 from the same pairs.
-
-What groups of learners have in common: columns of configurations that can be dropped and joined.
+Those of ElasticRank learn from the same lists, those of SOLAR1 from the same pairs.
 """
 
 from __future__ import annotations

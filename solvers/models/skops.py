@@ -1,15 +1,11 @@
 """Estimators in files of skops, which may name no code but the classes that the registered estimator has.
 
 A file of skops is a tree of nodes. Each names a class or function, which loading imports, and which most kinds of nodes
-call. So before skops reads a file, every node is compared with what its kind may name, exactly: PLAIN for numbers,
-arrays and containers, the classes of the estimator that is registered here, those that the user trusts, and of the
-packages of these classes what fitting adds (HELPERS). Nothing in the file adds to that. Methods, partials, operators
-and calls of constructors are refused whatever they name, and so are functions but a few of HELPERS, which compute
-numbers from arrays.
-
-The names that files of skops may hold, by the kind of their nodes: full names, and no rule that covers more.
-
-Each is that of a class that does no harm whatever it is given, or of a function that computes numbers from arrays.
+call. So before skops reads a file, every node is compared with what its kind may name, exactly and by full names: PLAIN
+for numbers, arrays and containers, the classes of the estimator that is registered here, those that the user trusts,
+and of the packages of these classes what fitting adds (HELPERS). Nothing in the file adds to that. A named class does
+no harm whatever it is given. Methods, partials, operators and calls of constructors are refused whatever they name, and
+so are functions but a few of HELPERS, which compute numbers from arrays.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
 """Scores of trees: by a walk down each tree, or split by split for a block of documents, whichever takes less time.
 
-Both give the same bits. Trees are prepared for the second way, `ranktune.solvers.models.tree_scoring`, once enough
-rows were scored that it pays.
-
-Trees prepared for scoring many documents: the same bits as a walk down each tree, many times as fast.
-
+Both give the same bits; the second is many times as fast, once enough rows are scored that preparing the trees pays.
 Thresholds become positions among all thresholds of a feature, those of all trees together, and trees become programs of
 `ranktune.solvers.models.tree_kernels`. A feature has a column for each side that its missing values go to, and for each
 255 thresholds. Sources: Lucchese et al., "QuickScorer" (SIGIR 2015), and Ye et al., "RapidScorer" (KDD 2018), for

@@ -14,7 +14,7 @@ A pair of weight x, that of i times that of j, is learned from as from x such pa
 add up to a formula in x, for DIAGONAL but for what it neglects. Pairs that are drawn are drawn by their weights, and
 count once then.
 
-FULL and DIAGONAL are in online.second_order: a kernel compiles no rule that is not used with it.
+FULL and DIAGONAL are in online.solar: a kernel compiles no rule that is not used with it.
 """
 
 from __future__ import annotations

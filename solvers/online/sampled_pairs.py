@@ -1,9 +1,8 @@
 """Rankers that learn from pairs drawn at random: PAMIR by passive-aggressive steps, Pegasos by subgradients.
 
-Sampling of pairs of documents of different grades, at a constant cost each: uniform, or by weights of documents.
-
-The first document of a pair is drawn from all that have a partner ("documents": long queries count more), or from a
-query that is drawn uniformly ("queries"); the second document from those of the same query with another grade.
+Pairs of documents of different grades are drawn at a constant cost each: uniformly, or by weights of documents. The
+first document of a pair is drawn from all that have a partner ("documents": long queries count more), or from a query
+that is drawn uniformly ("queries"); the second document from those of the same query with another grade.
 """
 
 from __future__ import annotations

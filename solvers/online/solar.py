@@ -1,6 +1,6 @@
 """SOLAR: online linear ranking by first- or second-order passive-aggressive steps on pairs.
 
-Second-order updates from one pair at a time: the rules FULL and DIAGONAL of online.kernels.
+The second-order steps are those of the rules FULL and DIAGONAL of online.kernels, from one pair at a time.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ Two ways:
 - Bounded: an exact gradient and a bound of the curvature that holds everywhere. A nonzero step costs the exponentials
   of all documents of the queries it touches, but never raises the objective, so that it needs no line search.
 
-Coordinate descent on a quadratic with an elastic-net penalty.
+Small quadratics with an elastic-net penalty are minimised coordinate by coordinate:
 
     minimise over d   g'd + 1/2 d'Hd + l1 sum |w + d| + l2 / 2 sum (w + d)^2
 

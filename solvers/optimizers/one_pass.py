@@ -1,6 +1,7 @@
 """Optimizers that visit each list once a pass: FOBOS, RDA, PSGD, TGD. Memory: a few vectors of weights, and one list.
 
-At list t, with gradient g, rate eta and the penalty l1 |w| + l2 / 2 |w|^2 (S(a, b) = sign(a) max(0, |a| - b)):
+At list t, with gradient g, rate eta, of all weights or of each, and the penalty l1 |w| + l2 / 2 |w|^2
+(S(a, b) = sign(a) max(0, |a| - b)):
 
 FOBOS   w = S(w - eta g, eta l1) / (1 + eta l2)
 RDA     w = -S(G, l1) / (l2 + 1 / (eta t)), G the mean of all gradients so far
@@ -8,8 +9,6 @@ PSGD    w = w - eta (g + l2 w), and every k lists w_r = 0 where |w_r| < threshol
 TGD     w = w - eta g, and every k lists w_r = S(w_r, k eta l1) where |w_r| <= threshold
 
 A list without pairs is skipped. Sparse lists cost their nonzeros.
-
-The rate at which a one-pass optimizer moves at its t-th list: eta_t, for all weights or for each.
 """
 
 from __future__ import annotations

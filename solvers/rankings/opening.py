@@ -1,7 +1,4 @@
-"""From what a user gives as a ranking (a file, a column, an array, a model) to a Ranking.
-
-Which library wrote a file, and its model as one of RankTune.
-"""
+"""From what a user gives as a ranking (a file, a column, an array, a model of any library) to a Ranking."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The scores of a ranking on data: on one source of documents, and on the parts of a study's data.
+"""The scores of a ranking on data, on one source or on the parts of a study's data, and its metrics by query.
 
-Metrics of rankings by query; those by trec_eval's names are over their pool, all that is retrieved or judged.
-
-A TREC run retrieves the documents that it ranks, any other ranking those of the data. A query of which nothing is
-judged, or nothing retrieved, is left out; trec_eval's -c, complete here, counts judged queries without results as 0.
+Metrics by trec_eval's names are over the pool of a ranking, all that is retrieved or judged. A TREC run retrieves the
+documents that it ranks, any other ranking those of the data. A query of which nothing is judged, or nothing retrieved,
+is left out; trec_eval's -c, complete here, counts judged queries without results as 0.
 """
 
 from __future__ import annotations

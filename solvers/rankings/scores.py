@@ -1,8 +1,7 @@
 """Scores in files and tables: one a line in the order of the rows, by query and document id, or as a TREC run.
 
-TREC runs: a line is QUERY Q0 DOCUMENT RANK SCORE TAG.
-
-The score is the only feature, named after the tag. Of a folder of runs each gives a feature, named after its file.
+A line of a run is QUERY Q0 DOCUMENT RANK SCORE TAG. As training data, the score is the only feature, named after the
+tag. Of a folder of runs each gives a feature, named after its file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Further columns of a click log that a ranker may not learn from: positions, outcomes, and what later events made.
-
-Columns of text beside a click log: what tune makes of them, and numbers by which tests for leaks rank them.
-"""
+"""Further columns of a click log that a ranker may not learn from: positions, outcomes, and what later events made."""
 
 from __future__ import annotations
 
@@ -87,7 +84,7 @@ def leaks(
 
     Parameters
     ----------
-    history : iterable of Known
+    history : iterable of SearchEvents
         All of a log.
     names : sequence of str
         The columns.

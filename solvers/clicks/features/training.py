@@ -1,6 +1,6 @@
 """A table to learn rankings from: the impressions of a click log, with what was known before each search.
 
-Columns of documents, or of documents for queries, from a table beside a click log.
+Columns of documents, or of documents for queries, may come from a table beside the log.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Training:
     Examples
     --------
     >>> log = ClickLog.open("log.csv", further=True)  # doctest: +SKIP
-    >>> fitted = PositionBased().fit(Counts.of(log))  # doctest: +SKIP
+    >>> fitted = PositionBased().fit(ClickCounts.of(log))  # doctest: +SKIP
     >>> training = Training(log, fitted.examination, documents=DocumentTable.read("products.csv"))  # doctest: +SKIP
     >>> training.write("training.parquet")  # tune with document_weight="document_weight"  # doctest: +SKIP
     """

@@ -1,7 +1,4 @@
-"""Click models compared by the clicks of later sessions.
-
-How well the judgments of click models agree with those of people, query by query.
-"""
+"""Click models compared by the clicks of later sessions, and by how well their judgments agree with those of people."""
 
 from __future__ import annotations
 

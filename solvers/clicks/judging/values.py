@@ -1,7 +1,4 @@
-"""The expected clicks of a ranking by a click log, with intervals between sessions.
-
-From the files of a click log to what it says of rankings.
-"""
+"""The expected clicks of a ranking by the files of a click log, with intervals between sessions."""
 
 from __future__ import annotations
 

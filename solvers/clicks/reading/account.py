@@ -28,7 +28,7 @@ class ReadingAccount:
     Examples
     --------
     >>> from collections import Counter
-    >>> print(Account(4, Counter(impression=2), Counter({"no position": 1}), Counter(titles=1)))
+    >>> print(ReadingAccount(4, Counter(impression=2), Counter({"no position": 1}), Counter(titles=1)))
     used      impression                                                           2
     left out  no position                                                          1
     no event  titles                                                               1

@@ -1,7 +1,4 @@
-"""A click log: files of events, read once, and the impressions in them.
-
-What a reader of a log should know: the columns found, what was assumed, and what is suspicious.
-"""
+"""A click log: files of events, read once, the impressions in them, and remarks on what was found or is suspicious."""
 
 from __future__ import annotations
 

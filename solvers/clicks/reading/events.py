@@ -1,7 +1,4 @@
-"""A part of a log to rows of the store: what each line is, and which are left out whatever else the log holds.
-
-Columns of text, as Arrow holds them, to texts, numbers and categories.
-"""
+"""A part of a log to rows of the store: what each line is, and which are left out whatever else the log holds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""All files of a log into a store, with the checks that need the whole log.
-
-Files of a log as batches of text: tables of all kinds, and JSON lines whose faults are counted.
-"""
+"""All files of a log, tables and JSON lines, into a store, with the checks that need the whole log."""
 
 from __future__ import annotations
 

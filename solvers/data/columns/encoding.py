@@ -1,9 +1,8 @@
 """How the columns of a table became numbers: learnt from the training table, applied to every other table alike.
 
 A numeric column is a feature of the same name, as is one of amounts. Every other column gives the features that its
-kind names, such as colour=red of a category, and published:age_days of dates.
-
-The features of a table as a data frame again, for estimators that choose columns by name.
+kind names, such as colour=red of a category, and published:age_days of dates. The features of a table become a data
+frame again for estimators that choose columns by name.
 """
 
 from __future__ import annotations

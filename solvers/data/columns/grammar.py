@@ -1,8 +1,7 @@
-"""What all formats share: what a number is, that a name is given once, and which whole numbers a double holds.
+"""What all formats share: what a number is, that a name stands once, and which whole numbers a double holds.
 
-Every reader asks here, so that a table is read alike in each format, or refused.
-
-Numbers in text as people write them: money, percentages, thousands, decimal commas. A column is read in one way.
+Every reader asks here, so that a table is read alike in each format, or refused. Numbers in text may be as people write
+them: money, percentages, thousands, decimal commas. A column is read in one way.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """What a column can be, by its name: the usual names of all roles, which every reader of tables asks.
 
-A column is taken by the name that the user gives, else by a usual one. Capitals do not matter, nor whether words are
+A column is found by the name that the user gives, else by a usual one. Capitals do not matter, nor whether words are
 parted by _, - or a space. A name may be that of several roles: each reader asks for those that its tables have.
 
-What the names of columns tell, in the languages of many shops: words of queries, of grades, and of what comes after.
-
-A name is part of the evidence only: it never decides what a column is.
+Words of names, in the languages of many shops, speak for queries, for grades, or for what comes after a search. They
+are one sign among others, and never decide alone what a column is.
 """
 
 from __future__ import annotations

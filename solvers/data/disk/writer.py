@@ -1,6 +1,6 @@
 """The writer of a folder of queries (see `stored`): documents come in blocks, in constant memory.
 
-Ids of queries and documents on disk: arrays of whole numbers or of short text, which can be mapped, else JSON.
+Ids of queries and documents are arrays of whole numbers or of short text, which can be mapped, else JSON.
 """
 
 from __future__ import annotations

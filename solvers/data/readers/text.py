@@ -3,10 +3,9 @@
 A line is GRADE qid:ID INDEX:VALUE ... # comment. Features that a line leaves out are 0. A comment names the
 document: "#docid = X inc = ..." as LETOR writes it gives X, any other comment the whole comment.
 
-Small texts of the commonest form, read without kernels, which take longer to load than the texts take to read.
-
-The form is one of `parser`: whole grades, query ids that are whole numbers, features that rise, and values of at most
-seven digits before the point and seven behind it. They are read to the bit as the kernels read them.
+Small texts of the commonest form are read without kernels, which take longer to load than the texts take to read, and
+to the same bits. The form is one of `parser`: whole grades, query ids that are whole numbers, features that rise, and
+values of at most seven digits before the point and seven behind it.
 """
 
 from __future__ import annotations

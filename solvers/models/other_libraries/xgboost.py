@@ -7,11 +7,8 @@ What XGBoost 3.2 does besides (of its input: ranktune.solvers.models.columns): t
 trees up to best_iteration of early stopping, that of a Booster all trees. From release 3.1 on, categories are
 found by their values, which the file holds.
 
-Universal Binary JSON, as XGBoost writes it: a marker before each value, and arrays of one type as their bytes.
-
-Lengths are compared with what is left of the file before anything is made of them.
-
-Source: https://ubjson.org, draft 12.
+Universal Binary JSON has a marker before each value, and arrays of one type as their bytes. Lengths are compared with
+what is left of the file before anything is made of them. Source: https://ubjson.org, draft 12.
 """
 
 from __future__ import annotations

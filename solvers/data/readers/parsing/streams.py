@@ -1,11 +1,8 @@
 """A text file as blocks of complete lines, plain or compressed, in bounded memory.
 
-Whether a file is compressed is read from its first bytes, not from its name.
-
-The unpacked bytes of a bzip2 file of any number of streams, as pbzip2 writes them.
-
-The standard library's BZ2File takes whatever is wrong after the first stream for the end of the file: here it is an
-error.
+Whether a file is compressed is read from its first bytes, not from its name. A bzip2 file may have any number of
+streams, as pbzip2 writes them. The standard library's BZ2File takes whatever is wrong after the first stream for the
+end of the file: here it is an error.
 """
 
 from __future__ import annotations
