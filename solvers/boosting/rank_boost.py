@@ -145,8 +145,8 @@ class StumpBooster:
         self._signs = np.zeros(queries.n_features, dtype=np.int64) if queries.monotone is None else queries.monotone
 
     def _potentials(self) -> float:
-        given = (self.scores, self._starts, self._codes, self._n_grades, self._weights, self._copies)
-        return float(potentials(*given, self._p))
+        arguments = (self.scores, self._starts, self._codes, self._n_grades, self._weights, self._copies)
+        return float(potentials(*arguments, self._p))
 
     def round(self) -> bool:
         """Add the best stump; return False where none separates two documents of different grades."""
@@ -214,13 +214,13 @@ def potentials(
         for g in range(k):
             up[g + 1] += up[g]
             down[k - 1 - g] += down[k - g]
-        part = 0.0
+        total = 0.0
         for i in range(a, b):
             exponential = np.exp(scores[i] - middle)
             worse, better = up[codes[i]] / exponential, down[codes[i] + 1] * exponential
-            part += copies[i] * worse
+            total += copies[i] * worse
             out[i] = weights[q] * copies[i] * (worse - better)
-        Z += weights[q] * part
+        Z += weights[q] * total
     return Z
 
 

@@ -95,21 +95,21 @@ def _computed(queries: Queries, within: str) -> Queries:
 class InMemory:
     """Queries in memory, or mapped as a whole."""
 
-    given: Queries
+    plain: Queries
     within: str = NONE
 
     @cached_property
     def queries(self) -> Queries:
         """The queries with all columns."""
-        return widened(self.given, self.within)
+        return widened(self.plain, self.within)
 
     def select(self, numbers: Ints) -> Queries:
         """Return the queries of these numbers."""
-        return self.given.select(numbers)
+        return self.plain.select(numbers)
 
     def scores(self, model: Model) -> Floats:
         """Return the scores of all documents by a model, (n_documents,)."""
-        return scores_of(model, self.given)
+        return scores_of(model, self.plain)
 
 
 class InBlocks:

@@ -126,10 +126,10 @@ POINTS = 20
 def grid_of(queries: Queries, column: int, points: int = POINTS) -> Floats:
     """Return quantiles of a feature, ascending and distinct; none where all of its values are missing."""
     values = dense_columns(queries, np.array([column])).ravel()
-    known = values[~np.isnan(values)]
-    if len(known) == 0:
+    present = values[~np.isnan(values)]
+    if len(present) == 0:
         return np.zeros(0)
-    return np.unique(np.quantile(known, np.linspace(0.0, 1.0, points), method="nearest")).astype(np.float64)
+    return np.unique(np.quantile(present, np.linspace(0.0, 1.0, points), method="nearest")).astype(np.float64)
 
 
 def partial_effects(model: Model, queries: Queries, column: int, grid: Floats) -> Floats:
@@ -174,8 +174,8 @@ def _scales(queries: Queries, column: int) -> Floats:
     values = dense_columns(queries, np.array([column])).ravel().astype(np.float64)
     low = np.fmin.reduceat(values, queries.starts[:-1])
     spread = np.fmax.reduceat(values, queries.starts[:-1]) - low
-    known = spread >= MIN_SPREAD  # false where all values are missing too
-    return (known / np.where(known, spread, 1.0))[queries.query_of_document]
+    varies = spread >= MIN_SPREAD  # false where all values are missing too
+    return (varies / np.where(varies, spread, 1.0))[queries.query_of_document]
 
 
 DOCUMENTS = 10

@@ -191,8 +191,8 @@ def vespa(source: ExportedModel) -> str:
     may_be_nan = set(source.differing())
     check_distinct(source)
     ends = [escaped(name, k, LETTERS) for name, k in zip(source.names, source.columns.tolist(), strict=True)]
-    known = zip(meanings_of(source), ends, strict=True)
-    meanings = [_meaning(meaning, end, meaning.feature in may_be_nan) for meaning, end in known]
+    pairs = zip(meanings_of(source), ends, strict=True)
+    meanings = [_meaning(meaning, end, meaning.feature in may_be_nan) for meaning, end in pairs]
     begin = "x_"
     while re.search(rf"\b{begin}", " ".join(meanings)):  # a field of the name of a function would be that function
         begin = f"x{begin}"

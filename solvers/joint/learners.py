@@ -192,8 +192,8 @@ class PairLearners(Learners[SOLAR1]):
     def learn(self, queries: Queries) -> Matrix:
         """Learn from queries; return the scores before each list was learned from, (n_documents, m)."""
         before = np.empty((queries.n_documents, len(self.rankers)), self.dtype)
-        given = (as_ints(queries.starts), self._pairs(queries), self._extra, self._stretch, self.state["weights"])
-        pair_kernels.learn(rows_of(queries.features), *given, before)
+        arguments = (as_ints(queries.starts), self._pairs(queries), self._extra, self._stretch, self.state["weights"])
+        pair_kernels.learn(rows_of(queries.features), *arguments, before)
         return before
 
     def _pairs(self, queries: Queries) -> Pairs:

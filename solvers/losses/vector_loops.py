@@ -60,9 +60,9 @@ def logistic_rates(
     e: Floats, inverse: Floats, signed: Floats, h: int, last: np.uint64, z: Floats, rates: Floats
 ) -> None:
     """Overwrite z with 1 + e_worse / e_better, of which phi is the logarithm, and rates with weights times -phi'."""
-    mine, own = e[h], inverse[h]
+    exp_h, inverse_h = e[h], inverse[h]
     for p in range(last):
-        worse, better = own * e[p], mine * inverse[p]
+        worse, better = inverse_h * e[p], exp_h * inverse[p]
         ratio = worse if signed[p] > 0.0 else better
         z[p] = 1.0 + ratio
         rates[p] = signed[p] * np.divide(ratio, 1.0 + ratio)

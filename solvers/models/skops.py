@@ -39,7 +39,7 @@ class Held(NamedTuple):
     functions: Sequence[str]
 
 
-def held(estimator: Any) -> Held:
+def names_in(estimator: Any) -> Held:
     """Return the classes of an estimator and of all objects in it, and the functions."""
     classes: dict[type, None] = {}
     functions: dict[str, None] = {}
@@ -95,11 +95,11 @@ def rule_of(registration: Registration) -> AllowedNames:
     Raises ParameterError where its estimator holds a function, or a trusted name is not that of a class.
     """
     estimators = made_of_each_kind(registration)
-    kinds_held = held(estimators)
+    kinds_held = names_in(estimators)
     names = {kind: set(plain) for kind, plain in PLAIN.items()}
     trusted = (_trusted_class(registration, name) for name in registration.trusted)
     names["ObjectNode"] = {_class_name(kind) for kind in (*kinds_held.classes, *trusted)}
-    packages = {".".join(base.__module__.split(".")[:2]) for known in kinds_held.classes for base in known.__mro__}
+    packages = {".".join(base.__module__.split(".")[:2]) for owner in kinds_held.classes for base in owner.__mro__}
     for package in packages & HELPERS.keys():  # what fitting adds to objects of classes derived from those of a package
         for kind, added in HELPERS[package].items():
             names.setdefault(kind, set()).update(added)
@@ -108,8 +108,8 @@ def rule_of(registration: Registration) -> AllowedNames:
     return AllowedNames(registration.name, wholes, {kind: frozenset(types) for kind, types in names.items()})
 
 
-def _check_functions(owner: str, functions: Sequence[str], known: set[str]) -> None:
-    unknown = [name for name in functions if name not in known]
+def _check_functions(owner: str, functions: Sequence[str], allowed: set[str]) -> None:
+    unknown = [name for name in functions if name not in allowed]
     if unknown:
         raise ParameterError(
             f"the estimator of '{owner}' holds {listed(unknown)}: a function is code, and files of skops are loaded "

@@ -172,8 +172,8 @@ def _model_slope(
         level = lists.level[i]
         share = state.share[i]  # 0 on the highest level, whose neighbour belongs to another query
         above = state.T[level + 1] if share != 0.0 else 0.0
-        part = share * (above * v[i] - pull[level + 1]) + state.curvature[i] * (v[i] - mean[level])
-        total += data[k] * part
+        slope = share * (above * v[i] - pull[level + 1]) + state.curvature[i] * (v[i] - mean[level])
+        total += data[k] * slope
     return total
 
 

@@ -175,12 +175,12 @@ class OnePassOptimizer(Optimizer):
         """
         loss, penalty = cast(PairwiseLoss, parts.loss), parts.penalty
         rule, pairs, lists = self.rule(penalty), loss.rule(queries), loss.lists(queries)
-        rows, given = rows_of(queries.features), np.zeros(0) if scores is None else scores
+        rows, targets = rows_of(queries.features), np.zeros(0) if scores is None else scores
         factors = np.ones(len(state.vector)) if parts.multiplier is None else parts.multiplier
         block = max(MIN_LISTS_BETWEEN_REPORTS, len(state.vector) // 10)
         for first in range(0, len(order), block):
             part, before = order[first : first + block], state.now[0]
-            total = kernels.learn(rows, part, lists, pairs, rule, state, factors, parts.visits.scaled, given)
+            total = kernels.learn(rows, part, lists, pairs, rule, state, factors, parts.visits.scaled, targets)
             weights = self.weights(penalty, state)
             if not (np.abs(weights) < OVERFLOW).all():
                 raise ParameterError(

@@ -107,16 +107,16 @@ class ClickHistory:
             features = np.empty((len(time), len(FEATURES)))
             asked = as_ints(np.stack([time, rows["document"], rows["pair"]]))
             fields = (events[name] for name in ("document", "pair", "position", "shown"))
-            known = as_ints(np.stack([happened, *fields]))
+            columns = as_ints(np.stack([happened, *fields]))
             state = documents, pairs, positions
-            _follow(asked, known, as_floats(events["amount"]), *state, HALF_LIFE, features)
+            _follow(asked, columns, as_floats(events["amount"]), *state, HALF_LIFE, features)
             yield SearchEvents(time, rows, features)
 
 
 @compiled
 def _follow(
     asked: Ints,
-    known: Ints,
+    columns: Ints,
     amount: Floats,
     documents: Floats,
     pairs: Floats,
@@ -133,7 +133,7 @@ def _follow(
     pairs       (n, 3) impressions, clicks, expected clicks
     positions   (n, 2) impressions and clicks; in place of position 0 those of all
     """
-    happened, of_document, of_pair, position, shown = known
+    happened, of_document, of_pair, position, shown = columns
     expected = np.empty(len(happened))
     event = 0
     for row in range(asked.shape[1] + 1):

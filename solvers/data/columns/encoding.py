@@ -142,13 +142,13 @@ class TableEncoding:
 
 def check_features(present: Sequence[str], needed: Sequence[str], *, exact: bool = True, what: str = "") -> None:
     """Raise DataError where the needed features are not all present, or (exact) others are; what begins the message."""
-    given, known = set(present), set(needed)
-    extra = [name for name in present if name not in known]
+    names_present, names_needed = set(present), set(needed)
+    extra = [name for name in present if name not in names_needed]
     if exact and extra:
         raise DataError(
             f"{what}features that the training data does not have: {listed(extra)}. Leave those columns out."
         )
-    absent = [name for name in needed if name not in given]
+    absent = [name for name in needed if name not in names_present]
     if absent:
         raise DataError(f"{what}lacks the features {listed(absent)} of the training data. Add those columns.")
 

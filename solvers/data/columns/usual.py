@@ -105,21 +105,21 @@ def find_roles(
     for name in names:
         called.setdefault(plain(name), []).append(name)
     found = dict[str, list[str]]()
-    for role, known in roles.items():
-        given = named.get(role)
-        is_absent = given is not None and plain(given) not in called
+    for role, names_of_role in roles.items():
+        column = named.get(role)
+        is_absent = column is not None and plain(column) not in called
         if is_absent and table:
-            raise DataError(f"{table}: has no column {given!r} for the {role}. {nearest(str(given), names)}")
-        wanted = known if given is None or is_absent else [str(given)]
-        columns = [column for name in wanted for column in called.get(plain(name), ())]
+            raise DataError(f"{table}: has no column {column!r} for the {role}. {nearest(str(column), names)}")
+        wanted = names_of_role if column is None or is_absent else [str(column)]
+        columns = [each for name in wanted for each in called.get(plain(name), ())]
         if columns:
-            found[role] = [str(given)] if given in columns else list(dict.fromkeys(columns))
+            found[role] = [str(column)] if column in columns else list(dict.fromkeys(columns))
     return found
 
 
-def no_column(what: str, remedy: str, known: Sequence[str] = (), names: Sequence[str] = ()) -> str:
+def no_column(what: str, remedy: str, usual: Sequence[str] = (), names: Sequence[str] = ()) -> str:
     """Return the words for a table without a column of what; the remedy says how the user names it."""
-    among = f" Recognised names are {', '.join(known)}; its columns: {shown(names)}." if known else ""
+    among = f" Recognised names are {', '.join(usual)}; its columns: {shown(names)}." if usual else ""
     return f"has no column of the {what}. {remedy}.{among}"
 
 

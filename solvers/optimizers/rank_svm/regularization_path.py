@@ -152,20 +152,20 @@ class SamplePrediction:
         self._descent, self._tolerance = descent, tolerance
         self._before: tuple[float, Floats] | None = None
 
-    def at(self, C: float, weights: Floats, gradient: Floats, known: float) -> Floats:
-        """Return weights for C, to which descent is set, from a solution for known C and the loss's gradient there."""
+    def at(self, C: float, weights: Floats, gradient: Floats, last_C: float) -> Floats:
+        """Return weights for C, to which descent is set, from a solution for last_C and the loss's gradient there."""
         descent = self._descent
-        assert descent.part is not None
-        part = descent.part()
-        loss, part_gradient = part.loss_and_gradient(weights)
-        shift = gradient - part_gradient
-        before, self._before = self._before, (math.log(known), shift)
+        assert descent.sample is not None
+        sample = descent.sample()
+        loss, of_sample = sample.loss_and_gradient(weights)
+        shift = gradient - of_sample
+        before, self._before = self._before, (math.log(last_C), shift)
         if before is not None:
-            shift = shift + (shift - before[1]) * (math.log(C / known) / (math.log(known) - before[0]))
+            shift = shift + (shift - before[1]) * (math.log(C / last_C) / (math.log(last_C) - before[0]))
         value = 0.5 * float(weights @ weights) + C * (loss + float(shift @ weights))
-        solution = start = NewtonPoint(weights, value, weights + C * (part_gradient + shift))
+        solution = start = NewtonPoint(weights, value, weights + C * (of_sample + shift))
         for point, _ in minimise(
-            _Shifted(part, shift),
+            _Shifted(sample, shift),
             start,
             descent.preconditioner,
             reference=descent.reference,
@@ -256,6 +256,6 @@ def descend(
 def set_smoothing(descent: Descent, smoothing: float) -> None:
     """Make smoothing that of the objective and of the sample that stands for it."""
     descent.objective.smoothing = smoothing
-    if descent.part is not None:
-        descent.part().smoothing = smoothing
+    if descent.sample is not None:
+        descent.sample().smoothing = smoothing
     descent.preconditioner.forget()
