@@ -77,7 +77,7 @@ FORMATS: NamedTable[Format] = NamedTable(
         ),
         "vespa": Format(
             "a rank profile for Vespa's schema",
-            "vespa:vespa",
+            "search_engines:vespa",
             "Put it into your schema, see what each feature stands for there, deploy, and query with ranking=NAME.",
             **_EVERYTHING,
         ),
@@ -103,7 +103,7 @@ FORMATS: NamedTable[Format] = NamedTable(
         ),
         "lightgbm": Format(
             "LightGBM's libraries (trees)",
-            "lightgbm:lightgbm",
+            "text:lightgbm",
             'Rank:    lightgbm.Booster(model_file="FILE").predict(X)',
             linear=False,
             missing_sides=True,

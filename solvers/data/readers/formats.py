@@ -165,7 +165,7 @@ READERS: NamedTable[DataReader] = NamedTable(
             folder=f"{_DATA}.disk.stored:is_stored",
             queries=f"{_DATA}.disk.stored:read_queries",
         ),
-        "queries": DataReader(value=f"{_DATA}.queries:Queries", queries=f"{_DATA}.readers.objects:as_it_is"),
+        "queries": DataReader(value=f"{_DATA}.queries:Queries", queries=f"{_DATA}.readers.archives:as_it_is"),
         "frame": DataReader(
             "a data frame",
             value=f"{_DATA}.readers.frames:is_table",
@@ -173,13 +173,13 @@ READERS: NamedTable[DataReader] = NamedTable(
             table=f"{_DATA}.readers.frames:as_table",
         ),
         "parts": DataReader(
-            value=f"{_DATA}.readers.objects:are_parts", table=f"{_DATA}.readers.objects:table_of_parts"
+            value=f"{_DATA}.readers.archives:are_parts", table=f"{_DATA}.readers.archives:table_of_parts"
         ),
         "arrays": DataReader(
-            "(X, y, qid)", value=f"{_DATA}.readers.objects:are_arrays", queries=f"{_DATA}.readers.objects:from_arrays"
+            "(X, y, qid)", value=f"{_DATA}.readers.archives:are_arrays", queries=f"{_DATA}.readers.archives:from_arrays"
         ),
-        "lightgbm": DataReader(value="lightgbm:Dataset", queries=f"{_DATA}.readers.objects:from_lightgbm"),
-        "xgboost": DataReader(value="xgboost:DMatrix", queries=f"{_DATA}.readers.objects:from_xgboost"),
+        "lightgbm": DataReader(value="lightgbm:Dataset", queries=f"{_DATA}.readers.archives:from_lightgbm"),
+        "xgboost": DataReader(value="xgboost:DMatrix", queries=f"{_DATA}.readers.archives:from_xgboost"),
         "api-search": DataReader(
             "the name api-search", splits=f"{_DATA}.api_search.dataset:load_splits", is_named=True
         ),
