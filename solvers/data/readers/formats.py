@@ -89,7 +89,7 @@ READERS: NamedTable[DataReader] = NamedTable(
             "of any size, packed too, in constant memory",
             options="FolderOptions",
             queries=f"{_DATA}.readers.text:read_text",
-            write=f"{_DATA}.conversion.text:write_text",
+            write=f"{_DATA}.conversion.convert:write_text",
         ),
         "csv": DataReader(
             label=".csv .tsv",
@@ -98,7 +98,7 @@ READERS: NamedTable[DataReader] = NamedTable(
             endings=(".csv", ".tsv", ".tab"),
             line=f"{_HERE}:is_row_of_numbers",
             options="FrameOptions",
-            table=f"{_TABLES}.files:read_table",
+            table=f"{_TABLES}.arrow_files:read_table",
             is_table_file=True,
         ),
         "parquet": DataReader(
@@ -107,7 +107,7 @@ READERS: NamedTable[DataReader] = NamedTable(
             note=_BATCHES,
             endings=(".parquet", ".pq"),
             options="FrameOptions",
-            table=f"{_TABLES}.files:read_table",
+            table=f"{_TABLES}.arrow_files:read_table",
             is_table_file=True,
         ),
         "arrow": DataReader(
@@ -116,7 +116,7 @@ READERS: NamedTable[DataReader] = NamedTable(
             note=_BATCHES,
             endings=(".arrow", ".feather", ".ipc"),
             options="FrameOptions",
-            table=f"{_TABLES}.files:read_table",
+            table=f"{_TABLES}.arrow_files:read_table",
             is_table_file=True,
         ),
         "json": DataReader(
@@ -136,10 +136,10 @@ READERS: NamedTable[DataReader] = NamedTable(
             "TREC",
             ".run, or a folder of them, with --qrels FILE",
             endings=(".run", ".trec"),
-            folder=f"{_TABLES}.runs:runs_in",
+            folder="ranktune.solvers.rankings.scores:runs_in",
             line=f"{_HERE}:is_run_line",
             options="FrameOptions",
-            table=f"{_TABLES}.runs:read_run_table",
+            table="ranktune.solvers.rankings.scores:read_run_table",
         ),
         "judgments": DataReader(
             line=f"{_HERE}:is_judgment_line",
