@@ -1,20 +1,16 @@
 """A solver that the user registered, with the interface of all solvers.
 
-Fitting estimators of other libraries, by the conventions of scikit-learn.
+Estimators are fitted by the conventions of scikit-learn. fit(X, y) gets the query of each row, or the lengths of the
+queries, under the name by which it takes them: qid, group (LightGBM) or group_id (CatBoost), and the signs of monotone
+constraints as monotone where there are any; where the kind of the estimator is unknown, its scores on other values of a
+feature show whether it keeps them. In a pipeline the last step gets them. X is an array, or a data frame where the
+estimator chooses columns by name.
 
-fit(X, y) gets the query of each row, or the lengths of the queries, under the name by which it takes them: qid, group
-(LightGBM) or group_id (CatBoost), and the signs of monotone constraints as monotone where there are any. In a pipeline
-the last step gets them. X is an array, or a data frame where the estimator chooses columns by name.
-
-Whether an estimator of unknown kind keeps monotone constraints: its scores where one feature takes other values.
-
-Fitted estimators of known libraries converted to linear models and sums of trees.
-
-A converted model needs no file format of another library, can be exported, and adds to blends of its kind. It is
-compared with its estimator on training queries: where they differ by more than a constant, the estimator is kept.
-
-scikit-learn's trees and XGBoost's compare in single precision; Trees in double precision send every number, rounded to
-single precision, the same way (see models.trees.last_below).
+Estimators of known libraries are converted to linear models and sums of trees. A converted model needs no file format
+of another library, can be exported, and adds to blends of its kind. It is compared with its estimator on training
+queries: where they differ by more than a constant, the estimator is kept. scikit-learn's trees and XGBoost's compare in
+single precision; Trees in double precision send every number, rounded to single precision, the same way (see
+models.trees.last_below).
 """
 
 from __future__ import annotations
@@ -100,24 +96,24 @@ class CustomRanker(BaseRanker):
 
     def set_params(self, **parameters: object) -> Self:
         """Set parameters by name. Raises ParameterError, with the nearest name, for an unknown one."""
-        known = self._parameter_names()
+        names = self._parameter_names()
         for name, value in parameters.items():
-            if name not in known:
-                raise ParameterError(f"{type(self).__name__} has no parameter '{name}'. {nearest(name, known)}")
+            if name not in names:
+                raise ParameterError(f"{type(self).__name__} has no parameter '{name}'. {nearest(name, names)}")
             self._parameters[name] = value
         return self
 
     def __repr__(self) -> str:
         """Show the parameters that were given."""
-        given = [f"{name}={value!r}" for name, value in self._parameters.items() if value is not None]
-        return f"{type(self).__name__}({', '.join(given)})"
+        shown = [f"{name}={value!r}" for name, value in self._parameters.items() if value is not None]
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     def _check_parameters(self) -> None:
         self._estimator()
 
     def _estimator(self) -> Any:
-        given = {name: value for name, value in self._parameters.items() if name != "random_state"}
-        return made(self.registration, given, self._parameters["random_state"])
+        parameters = {name: value for name, value in self._parameters.items() if name != "random_state"}
+        return made(self.registration, parameters, self._parameters["random_state"])
 
     def _steps(self, queries: Queries) -> Iterator[Step]:
         self.estimator_ = fitted(self._estimator(), queries)
@@ -159,10 +155,10 @@ def fitted(estimator: Estimator, queries: Queries) -> Estimator:
         (name, last) = steps[-1]
         if hasattr(last, "fit"):  # else it is "passthrough"
             step, prefix = last, f"{name}__"
-    taken = next((name for name in ("qid", "group_id", "group") if name in parameters_of(step.fit)), None)
+    keyword = next((name for name in ("qid", "group_id", "group") if name in parameters_of(step.fit)), None)
     more: dict[str, object] = {}
-    if taken is not None:
-        more[prefix + taken] = queries.lengths if taken == "group" else queries.query_of_document
+    if keyword is not None:
+        more[prefix + keyword] = queries.lengths if keyword == "group" else queries.query_of_document
     if queries.monotone is not None:
         more[f"{prefix}monotone"] = queries.monotone
     estimator.fit(inputs_of(estimator, queries), queries.grades, **more)
@@ -188,8 +184,8 @@ def check_swept(predict: Callable[[Queries], Floats], queries: Queries, signs: I
     for column in np.flatnonzero(signs).tolist():
         values = X[:, column].copy()
         missing, last = np.isnan(values), None
-        known = np.unique(values[~missing])
-        for value in known[np.unique(np.linspace(0, len(known) - 1, MAX_VALUES).astype(int))] if len(known) else ():
+        levels = np.unique(values[~missing])
+        for value in levels[np.unique(np.linspace(0, len(levels) - 1, MAX_VALUES).astype(int))] if len(levels) else ():
             X[:, column] = np.where(missing, values, value)
             scores = predict(queries.with_features(X))
             if last is not None and (signs[column] * (scores - last) < -allowed).any():

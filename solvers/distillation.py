@@ -5,8 +5,6 @@ staircase: one tree that compares its feature alone, with steps of equal height 
 one step for each feature, and no grades are needed. A smaller number of trees, a copy of a model that scales features
 by query, and weights in place of trees are learnt: by regression on the scores of the model.
 Source: Buciluă, Caruana & Niculescu-Mizil 2006, "Model compression".
-
-A weight as a tree: it compares one feature alone, and its value rises in steps as the weighted feature does.
 """
 
 from __future__ import annotations
@@ -194,24 +192,24 @@ def staircase(column: int, weight: float, values: Floats, step: float, missing: 
     NaN among the values is missing; where missing is given, the tree has that value for what is missing, exactly.
     """
     present = values[~np.isnan(values)]
-    known, counts = np.unique(present if len(present) else np.zeros(1), return_counts=True)
+    levels, counts = np.unique(present if len(present) else np.zeros(1), return_counts=True)
     width = step / abs(weight) if weight else np.inf
-    while len(firsts := _firsts(known, width)) > MAX_STEPS:
+    while len(firsts := _firsts(levels, width)) > MAX_STEPS:
         width *= 1.25
     documents = np.add.reduceat(counts, firsts)
-    leaves = weight * np.add.reduceat(counts * known, firsts) / documents
-    below, above = known[firsts[1:] - 1], known[firsts[1:]]
+    leaves = weight * np.add.reduceat(counts * levels, firsts) / documents
+    below, above = levels[firsts[1:] - 1], levels[firsts[1:]]
     middle = below + (above - below) / 2.0
     return _balanced(column, np.where(middle < above, middle, below), leaves, missing)
 
 
-def _firsts(known: Floats, width: float) -> Ints:
+def _firsts(levels: Floats, width: float) -> Ints:
     """Return the places in known, ascending, of the first value of each step, which spans at most width.
 
     No more than MAX_STEPS + 1 of them.
     """
     firsts = [0]
-    while (after := int(np.searchsorted(known, known[firsts[-1]] + width, side="right"))) < len(known):
+    while (after := int(np.searchsorted(levels, levels[firsts[-1]] + width, side="right"))) < len(levels):
         firsts.append(max(after, firsts[-1] + 1))
         if len(firsts) > MAX_STEPS:
             break

@@ -47,8 +47,8 @@ class Format:
     def holds(self, parts: Set[str]) -> bool:
         """Return whether it can express a model of these parts (`ranktune.solvers.models.blend.needs_of`)."""
         kinds = {LINEAR: self.linear, TREES: self.trees, WITHIN: bool(self.within)}
-        held = kinds | {MISSING_WEIGHTS: self.missing_weights, MISSING_SIDES: self.missing_sides}
-        return all(held.get(part, False) for part in parts) and (len(parts & kinds.keys()) < 2 or self.blends)
+        abilities = kinds | {MISSING_WEIGHTS: self.missing_weights, MISSING_SIDES: self.missing_sides}
+        return all(abilities.get(part, False) for part in parts) and (len(parts & kinds.keys()) < 2 or self.blends)
 
 
 _PLUGIN = (

@@ -118,7 +118,7 @@ def _checked(ranker: BaseRanker, blocks: Sequence[_Overview]) -> Extent:
         )
     if not any(block.has_pairs for block in blocks):
         raise DataError("there is nothing to learn: no query has two documents of different grades.")
-    taken = ranker.supports(ranker.get_params()) - {MONOTONE}
-    for name in sorted(frozenset().union(*(block.special for block in blocks)) - taken):
+    special = ranker.supports(ranker.get_params()) - {MONOTONE}
+    for name in sorted(frozenset().union(*(block.special for block in blocks)) - special):
         raise ParameterError(f"{ranker!r} cannot {VERBS[name]} of data in blocks: leave {name} out.")
     return total_extent([block.extent for block in blocks])

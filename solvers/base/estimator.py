@@ -1,10 +1,8 @@
 """scikit-learn's protocol of an estimator, without importing scikit-learn before it is needed.
 
 Importing sklearn.base takes most of a second and 60 to 100 MB, more than most fits, and the workers of a study never
-need it, because they fit on Queries. Clones, pipelines and grid searches work by this protocol. Plain arrays are
-validated by scikit-learn itself.
-
-What scikit-learn routes to an estimator where metadata routing is enabled: the keywords of its methods.
+need it, because they fit on Queries. Clones, pipelines, grid searches and metadata routing work by this protocol. Plain
+arrays are validated by scikit-learn itself.
 """
 
 from __future__ import annotations
@@ -95,13 +93,13 @@ class Routed:
 
     def _requesting(self, method: str, requests: dict[str, Request]) -> Self:
         """Set what is passed to a method; a clone of the estimator requests the same."""
-        request, known = self.get_metadata_routing(), self._keywords(method)
+        request, keywords = self.get_metadata_routing(), self._keywords(method)
         for name, alias in requests.items():
-            if name not in known:
+            if name not in keywords:
                 weights = " Weights are document_weights (one a row) and query_weights (by query id)."
                 raise TypeError(
                     f"set_{method}_request() got '{name}', and {method} of {type(self).__name__} takes "
-                    f"{', '.join(known)}.{weights if 'weight' in name and method == 'fit' else ''}"
+                    f"{', '.join(keywords)}.{weights if 'weight' in name and method == 'fit' else ''}"
                 )
             getattr(request, method).add_request(param=name, alias=alias)
         self._metadata_request = request
@@ -131,19 +129,19 @@ class Estimator(Routed):
 
     def __new__(cls, *_: object, **parameters: object) -> Self:
         """Raise TypeError for an unknown parameter, with the name that it has here."""
-        known = _signature(cls.__init__).parameters if parameters else {}
-        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
+        declared = _signature(cls.__init__).parameters if parameters else {}
+        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in declared.values())
         for name in parameters:
-            if name not in known and name not in cls.former.names and not takes_any:
+            if name not in declared and name not in cls.former.names and not takes_any:
                 raise TypeError(cls._unknown(name))
         return super().__new__(cls)
 
     @classmethod
     def _unknown(cls, name: str) -> str:
         """Return the error for an unknown parameter, with the name that it has in this library."""
-        known = cls._parameter_names()
-        here = next((parameter for parameter in known if name in SAME_AS.get(parameter, ())), None)
-        hint = nearest(name, known) if here is None else f"Here it is called '{here}'."
+        names = cls._parameter_names()
+        here = next((parameter for parameter in names if name in SAME_AS.get(parameter, ())), None)
+        hint = nearest(name, names) if here is None else f"Here it is called '{here}'."
         return f"{cls.__name__} has no parameter '{name}'. {hint}"
 
     @classmethod
@@ -156,9 +154,9 @@ class Estimator(Routed):
 
     def set_params(self, **parameters: object) -> Self:
         """Set parameters by name. Raises ParameterError, with the nearest name, for an unknown one."""
-        known = self._parameter_names()
+        names = self._parameter_names()
         for name, value in self.former.current(parameters).items():
-            if name not in known:
+            if name not in names:
                 raise ParameterError(self._unknown(name))
             setattr(self, name, value)
         return self

@@ -320,8 +320,8 @@ class BaseRanker(QueryEstimator):
             If the ranker violates a monotone constraint.
         """
         if parameters is None:
-            kept = self.get_params().items()
-            parameters = {name: value for name, value in kept if isinstance(value, float | int | str | bool | None)}
+            items = self.get_params().items()
+            parameters = {name: value for name, value in items if isinstance(value, float | int | str | bool | None)}
         names_given = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
         names = None if names_given is None else tuple(str(name) for name in names_given)
         return self._model(

@@ -83,7 +83,7 @@ class QueryEstimator(Estimator):
         frozenset of str
         """
         declared = {QUERY_WEIGHTS: cls.weighted, DOCUMENT_WEIGHTS: cls.takes_document_weights}
-        return frozenset(what for what, taken in (declared | {MONOTONE: cls.takes_monotone}).items() if taken)
+        return frozenset(what for what, holds in (declared | {MONOTONE: cls.takes_monotone}).items() if holds)
 
     def _check_supported(self, queries: Queries) -> None:
         """Raise ParameterError where the solver cannot use the weights or keep the constraints of queries."""

@@ -1,7 +1,4 @@
-"""Parameters that many solvers have by the same names: what each means, must be, and what a search tries of it.
-
-A path parameter that depends on the other parameters of a solver.
-"""
+"""Parameters that many solvers have by the same names: what each means, must be, and what a search tries of it."""
 
 from __future__ import annotations
 

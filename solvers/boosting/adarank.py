@@ -107,17 +107,17 @@ class AdaRank(RoundRanker["AdaRankBooster"], LinearRanker):
         chosen = candidates(queries, int(self.max_features))
         signs = DIRECTIONS[self.directions]
         by_query = feature_table(metric, queries, chosen, signs)
-        kept = ~np.isnan(by_query[0, :, 0])
-        if not kept.any():
+        counted = ~np.isnan(by_query[0, :, 0])
+        if not counted.any():
             raise DataError(
                 f"{metric} skips every training query, so there is nothing to learn from. Choose another metric."
             )
         features, signs_of_features = np.tile(chosen, len(signs)), np.repeat(signs, len(chosen))
-        metrics = np.hstack(list(by_query[:, kept]))
+        metrics = np.hstack(list(by_query[:, counted]))
         if queries.monotone is not None:
             allowed = queries.monotone[features] * signs_of_features >= 0.0
             features, signs_of_features, metrics = features[allowed], signs_of_features[allowed], metrics[:, allowed]
-        return WeakRankers(features, signs_of_features, metrics, kept)
+        return WeakRankers(features, signs_of_features, metrics, counted)
 
     def _keep(self, booster: AdaRankBooster) -> None:
         self.coef_ = booster.coef.copy()
@@ -131,7 +131,7 @@ class WeakRankers:
     features: Ints
     signs: Floats
     metric: Floats
-    kept: Mask
+    counted: Mask
 
 
 @dataclass(eq=False)
@@ -151,7 +151,7 @@ class AdaRankBooster:
     def __post_init__(self) -> None:
         """Start with the weights of the queries."""
         self.judgements = weighed(self.metric, self.queries)
-        self.weights = self.queries.weight_of_query[self.table.kept]
+        self.weights = self.queries.weight_of_query[self.table.counted]
         self.P = self.weights / self.weights.sum()
         self.coef = np.zeros(self.queries.n_features)
         self.value = -np.inf
@@ -172,7 +172,7 @@ class AdaRankBooster:
         self.coef[feature] += alpha * self.multiplier[feature]
         self.features.append(feature)
         self.alphas.append(float(alpha))
-        values = self.metric.per_query(scores(self.queries.features, self.coef), self.judgements)[self.table.kept]
+        values = self.metric.per_query(scores(self.queries.features, self.coef), self.judgements)[self.table.counted]
         self.value = float(self.weights @ values / self.weights.sum())
         if self.vali is not None:
             self.value = self.metric.mean(scores(self.vali.features, self.coef), self.vali)

@@ -307,8 +307,8 @@ class BoostedRanker(GrownRanker):
         if vali is not None:
             yield from self._watched(source.growth(seed), queries, vali)
         elif self.validation > 0.0 and np.count_nonzero(with_pairs(queries)) > 1:
-            kept, aside = held_out_numbers(queries, float(self.validation), np.random.default_rng(seed))
-            for trees, value in self._watched(source.part(kept).growth(seed), queries, training.select(aside)):
+            train, aside = held_out_numbers(queries, float(self.validation), np.random.default_rng(seed))
+            for trees, value in self._watched(source.part(train).growth(seed), queries, training.select(aside)):
                 yield trees, value
             whole = min(round(trees.n_trees / (1.0 - float(self.validation))), int(self.trees))
             for refitted in grown(source.growth(seed), whole):

@@ -1,6 +1,6 @@
 """Growing trees round by round: all of them, those up to some numbers of rounds, or until a metric stops rising.
 
-Early stopping: queries that are held out, and patience with rounds that do not improve the metric.
+Where growing stops early, queries are held out, and a number of rounds may pass without an improvement of the metric.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def held_out_numbers(queries: Queries, share: float, generator: np.random.Genera
     aside = np.zeros(queries.n_queries, dtype=bool)
     for kind in (np.flatnonzero(useful), np.flatnonzero(~useful)):
         least = 1 if useful[kind].any() else 0
-        taken = min(max(round(share * len(kind)), least), max(len(kind) - least, 0))
-        aside[generator.permutation(kind)[:taken]] = True
+        count = min(max(round(share * len(kind)), least), max(len(kind) - least, 0))
+        aside[generator.permutation(kind)[:count]] = True
     return np.flatnonzero(~aside), np.flatnonzero(aside)
 
 

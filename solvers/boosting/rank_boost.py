@@ -4,13 +4,11 @@
     h_t = [x_r > theta] with the largest |r_t|,  r_t = sum over pairs (i, j), y_i > y_j, of D_t(i, j) (h_t(i) - h_t(j))
     a_t = 1/2 log((1 + r_t) / (1 - r_t)),   D_t+1(i, j) proportional to D_t(i, j) exp(-a_t (h_t(i) - h_t(j)))
 
-The share of pairs that the sum of a_t h_t orders wrongly (ties too) is at most the product of sqrt(1 - r_t^2). Pairs
-are never stored: see rank_boost_kernels.
+The share of pairs that the sum of a_t h_t orders wrongly (ties too) is at most the product of sqrt(1 - r_t^2).
 
-The kernels of RankBoost: potentials of documents instead of weights of pairs.
-
-The weight of a pair (i, j), y_i > y_j, is D(i, j) = w x_i x_j exp(f_j - f_i) / Z, w the weight of its query, x those
-of its documents, f the scores so far: it is a product of a factor of i and a factor of j. So for any weak ranker h,
+Pairs are never stored: documents have potentials instead. The weight of a pair (i, j), y_i > y_j, is
+D(i, j) = w x_i x_j exp(f_j - f_i) / Z, w the weight of its query, x those of its documents, f the scores so far: it is
+a product of a factor of i and a factor of j. So for any weak ranker h,
 
     r = sum over pairs of D(i, j) (h_i - h_j) = sum over i of p_i h_i,
     p_i = w x_i ( exp(-f_i) sum of x_j exp(f_j) over worse j - exp(f_i) sum of x_j exp(-f_j) over better j ) / Z
@@ -147,8 +145,8 @@ class StumpBooster:
         self._signs = np.zeros(queries.n_features, dtype=np.int64) if queries.monotone is None else queries.monotone
 
     def _potentials(self) -> float:
-        given = (self.scores, self._starts, self._codes, self._n_grades, self._weights, self._copies)
-        return float(potentials(*given, self._p))
+        arguments = (self.scores, self._starts, self._codes, self._n_grades, self._weights, self._copies)
+        return float(potentials(*arguments, self._p))
 
     def round(self) -> bool:
         """Add the best stump; return False where none separates two documents of different grades."""
@@ -216,13 +214,13 @@ def potentials(
         for g in range(k):
             up[g + 1] += up[g]
             down[k - 1 - g] += down[k - g]
-        part = 0.0
+        total = 0.0
         for i in range(a, b):
             exponential = np.exp(scores[i] - middle)
             worse, better = up[codes[i]] / exponential, down[codes[i] + 1] * exponential
-            part += copies[i] * worse
+            total += copies[i] * worse
             out[i] = weights[q] * copies[i] * (worse - better)
-        Z += weights[q] * part
+        Z += weights[q] * total
     return Z
 
 

@@ -28,14 +28,14 @@ AT_ONCE = 4
 
 @compiled
 def count(
-    values: Bytes, group: Ints, n_bins: int, rows: Rows, pairs: Floats, part: Ints, buffer: Floats, out: Floats
+    values: Bytes, group: Ints, n_bins: int, rows: Rows, pairs: Floats, span: Ints, buffer: Floats, out: Floats
 ) -> None:
     """Overwrite the first n_bins of out, (AT_ONCE, 2, width), with the sums of derivatives up to each bin of a group.
 
-    group are AT_ONCE features. part holds the first and behind the last place of the documents in rows, whose
+    group are AT_ONCE features. span holds the first and behind the last place of the documents in rows, whose
     gradients and curvatures lie in pairs, (2 n,), one after the other. buffer is (AT_ONCE, 2 width).
     """
-    if part[0] == part[1]:
+    if span[0] == span[1]:
         for j in range(AT_ONCE):
             for b in range(n_bins):
                 out[j, 0, b] = out[j, 1, b] = 0.0
@@ -45,7 +45,7 @@ def count(
     for j in range(AT_ONCE):
         for b in range(2 * n_bins):
             buffer[j, b] = 0.0
-    for k in range(part[0], part[1]):
+    for k in range(span[0], span[1]):
         row, g, h = rows[k], pairs[2 * k], pairs[2 * k + 1]
         a, b, c, d = 2 * bins_a[row], 2 * bins_b[row], 2 * bins_c[row], 2 * bins_d[row]
         first[a] += g
@@ -94,13 +94,13 @@ def add_scores(G: Floats, H: Floats, last: int, l2: float, least: float, sign: i
 
 
 @inlined
-def partition(column: Bytes, limit: int, rows: Rows, pairs: Floats, part: Ints, spare_rows: Rows, spare: Floats) -> int:
+def partition(column: Bytes, limit: int, rows: Rows, pairs: Floats, span: Ints, spare_rows: Rows, spare: Floats) -> int:
     """Sort the documents of a part: those of bins up to limit, then the others; return the first place of the others.
 
     Both keep their order. spare_rows and spare have the sizes of rows and pairs.
     """
-    to, others = int(part[0]), 0
-    for k in range(part[0], part[1]):
+    to, others = int(span[0]), 0
+    for k in range(span[0], span[1]):
         row, g, h = rows[k], pairs[2 * k], pairs[2 * k + 1]
         rows[to], pairs[2 * to], pairs[2 * to + 1] = row, g, h
         spare_rows[others], spare[2 * others], spare[2 * others + 1] = row, g, h

@@ -1,11 +1,9 @@
-"""The queries that trees are grown on: in memory, or in blocks, of which a library keeps the features in bins.
+"""The queries that trees are grown on, in memory or in blocks, and checks and parameters that several rankers share.
 
-Labels, weights and metrics need no features, so that those of blocks are read a block at a time: into bins, to score
-them by the model that boosting starts from, and, of some queries, to hold them out or to fit that model.
-
-Training queries with further columns, computed from the features within each query, once for all fits.
-
-Checks of the training data and the parameters of trees, and the parameters that several rankers share.
+A library keeps the features of blocks in bins. Labels, weights and metrics need no features, so that those of blocks
+are read a block at a time: into bins, to score them by the model that boosting starts from, and, of some queries, to
+hold them out or to fit that model. Further columns, computed from the features within each query, are computed once for
+all fits.
 """
 
 from __future__ import annotations
@@ -97,21 +95,21 @@ def _computed(queries: Queries, within: str) -> Queries:
 class InMemory:
     """Queries in memory, or mapped as a whole."""
 
-    given: Queries
+    plain: Queries
     within: str = NONE
 
     @cached_property
     def queries(self) -> Queries:
         """The queries with all columns."""
-        return widened(self.given, self.within)
+        return widened(self.plain, self.within)
 
     def select(self, numbers: Ints) -> Queries:
         """Return the queries of these numbers."""
-        return self.given.select(numbers)
+        return self.plain.select(numbers)
 
     def scores(self, model: Model) -> Floats:
         """Return the scores of all documents by a model, (n_documents,)."""
-        return scores_of(model, self.given)
+        return scores_of(model, self.plain)
 
 
 class InBlocks:

@@ -1,7 +1,4 @@
-"""Impressions and clicks by query, document and position: all that most click models need to know of a log.
-
-What was shown, and what happened: a batch of impressions, in arrays.
-"""
+"""Impressions of a click log, and their counts by query, document and position: what most click models need of it."""
 
 from __future__ import annotations
 
@@ -116,10 +113,10 @@ class ClickCounts:
     def pairs_at(self, query: Ints, document: Ints) -> Ints:
         """Return the numbers of the pairs of queries and documents, -1 for a new one."""
         width = len(self.documents) + 1
-        known = self.query[self.firsts] * width + self.document[self.firsts]
+        pairs = self.query[self.firsts] * width + self.document[self.firsts]
         wanted = query * width + document
-        found = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        return np.where((known[found] == wanted) & (query >= 0) & (document >= 0), found, -1)
+        found = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
+        return np.where((pairs[found] == wanted) & (query >= 0) & (document >= 0), found, -1)
 
     def rows_of(self, batch: Impressions) -> Ints:
         """Return the row of each impression, (n_impressions,), of a batch of the log that was counted."""
@@ -143,12 +140,12 @@ def added(total: Floats, session: Ints, values: Floats, n_sessions: int) -> Floa
     return total
 
 
-def places(known: Sequence[str], given: Sequence[str]) -> Ints:
+def places(names: Sequence[str], wanted: Sequence[str]) -> Ints:
     """Return where each of the given names is among the known ones, -1 where it is not."""
-    if given is known:
-        return np.arange(len(known))
-    place = {name: number for number, name in enumerate(known)}
-    return np.array([place.get(name, -1) for name in given], dtype=np.int64)
+    if wanted is names:
+        return np.arange(len(names))
+    place = {name: number for number, name in enumerate(names)}
+    return np.array([place.get(name, -1) for name in wanted], dtype=np.int64)
 
 
 _Part = tuple[Ints, Floats]

@@ -58,8 +58,8 @@ class Examination:
             check_positive(f"propensities[{position}]", value)
         if not values:
             raise ParameterError("propensities={}: give the examination of one position at least, such as {1: 1.0}.")
-        places, known = np.array(sorted(values)), np.ones(len(values), dtype=bool)
-        return cls(as_ints(places), np.array([float(values[place]) for place in places]), np.zeros(len(places)), known)
+        places, fixed = np.array(sorted(values)), np.ones(len(values), dtype=bool)
+        return cls(as_ints(places), np.array([float(values[place]) for place in places]), np.zeros(len(places)), fixed)
 
     def at(self, position: Ints) -> Floats:
         """Return the values at positions; between positions of the log along the logarithm, beyond them the last."""
@@ -88,7 +88,7 @@ class Examination:
     def status(self) -> list[str]:
         """What is known of each position: "known", "not told apart" or "unknown"."""
         pairs = zip(self.estimable, self.known, strict=True)
-        return [KNOWN if clear else NOT_TOLD if known else UNKNOWN for clear, known in pairs]
+        return [KNOWN if clear else NOT_TOLD if is_known else UNKNOWN for clear, is_known in pairs]
 
     def _end(self, width: float) -> Floats:
         step, positive = width * self.standard_error, self.value > 0.0

@@ -1,10 +1,8 @@
 """A fitted click model: probabilities of clicks, examination with errors, judgments, and the loss on later clicks.
 
-How precisely a log tells examination and relevance: from Fisher's information, whatever is shared held apart.
-
-A click has the probability p = offset(position) + slope(position) * relevance(pair). The information on slopes and
-offsets is what remains when the relevance of every pair is fitted with them; the variance of a relevance has its own
-part and that of the positions where the pair was seen.
+Errors are from Fisher's information. A click has the probability p = offset(position) + slope(position) *
+relevance(pair). The information on slopes and offsets is what remains when the relevance of every pair is fitted with
+them; the variance of a relevance is the sum of its own and that of the positions where the pair was seen.
 """
 
 from __future__ import annotations
@@ -38,14 +36,14 @@ class Precision:
     slope        that this holds for, with half a click at least: none does not mean no error
     mean         relevances by the pairs' own clicks alone, (n_pairs,), likewise
     variance     of these, which does not rest on the prior
-    own, share   information of the pair's own clicks, and its share of all, which includes the prior's
+    of_pair, share   information of the pair's own clicks, and its share of all, which includes the prior's
     """
 
     covariance: Floats
     slope: Floats
     mean: Floats
     variance: Floats
-    own: Floats
+    of_pair: Floats
     share: Floats
 
 
@@ -56,7 +54,7 @@ def precision(
     offset: Floats,
     relevance: Floats,
     free: Mask,
-    known: Mask,
+    identified: Mask,
     telling: Mask,
     prior: Floats,
     added: Floats,
@@ -66,7 +64,7 @@ def precision(
     """Return the precision of a model at its fit.
 
     row      the number of the position of each row of counts
-    free     positions whose slope was fitted      known   those that are known: the others tell nothing
+    free     positions whose slope was fitted      identified  those that the log identifies: others tell nothing
     telling  pairs that slopes were fitted to
     prior    information of the prior on relevance, (n_pairs,)
     added    information that smoothing adds on the logarithms of slopes, (n_positions, n_positions)
@@ -75,12 +73,12 @@ def precision(
     """
     mean = _own_estimate(counts, row, slope, offset, relevance)
     slope = np.maximum(slope, 0.5 / np.maximum(sums(row, counts.shown * mean[counts.pair], len(slope)), 1.0))
-    seen = known[row]
+    seen = identified[row]
     row, pair, n_pairs = row[seen], counts.pair[seen], len(mean)
     p = np.clip(offset[row] + slope[row] * mean[pair], LEAST, 1.0 - LEAST)
     weight = counts.shown[seen] / (p * (1.0 - p))
-    own = sums(pair, weight * slope[row] ** 2, n_pairs)
-    own = np.maximum(own, LEAST)
+    of_pair = sums(pair, weight * slope[row] ** 2, n_pairs)
+    of_pair = np.maximum(of_pair, LEAST)
     number, n_free = np.cumsum(free) - 1, int(free.sum())  # of a free position among the unknowns
     rows = np.flatnonzero(free[row])
     column = number[row[rows]]
@@ -89,9 +87,9 @@ def precision(
         design = design + sparse.csr_array((np.ones(len(rows)), (rows, n_free + column)), shape=design.shape)
     weighted = sparse.csr_array(sparse.diags_array(weight) @ design)
     shared = sparse.csr_array((slope[row], (pair, np.arange(len(row)))), shape=(n_pairs, len(row))) @ weighted
-    scaled = sparse.csr_array(sparse.diags_array(1.0 / own) @ shared)
+    scaled = sparse.csr_array(sparse.diags_array(1.0 / of_pair) @ shared)
     if spread is None:
-        total = own if trust else own + prior
+        total = of_pair if trust else of_pair + prior
         common = sparse.diags_array(np.where(telling, 1.0 / total, 0.0)) @ shared
         information = (
             design.T @ (sparse.diags_array(telling[pair].astype(float)) @ weighted) - shared.T @ common
@@ -104,7 +102,7 @@ def precision(
     spread = np.concatenate([((part @ inverse) * part).sum(axis=1) for part in parts])
     covariance = np.zeros((len(slope), len(slope)))
     covariance[np.ix_(free, free)] = inverse[:n_free, :n_free]
-    return Precision(covariance, slope, mean, 1.0 / own + spread, own, own / (own + prior))
+    return Precision(covariance, slope, mean, 1.0 / of_pair + spread, of_pair, of_pair / (of_pair + prior))
 
 
 def _own_estimate(counts: ClickCounts, row: Ints, slope: Floats, offset: Floats, relevance: Floats) -> Floats:
@@ -197,20 +195,20 @@ class FittedMixture:
         from scipy.stats import beta  # takes a third of a second to import
 
         counts = self.counts
-        known = self.examination.known[np.searchsorted(self.examination.position, counts.position)]
+        is_clear = self.examination.known[np.searchsorted(self.examination.position, counts.position)]
         mean = self.precision.mean
         concentration = np.maximum(mean * (1.0 - mean) / self.precision.variance - 1.0, SURE)  # of a beta distribution
         low, high = (beta.ppf(end, mean * concentration, (1.0 - mean) * concentration) for end in ENDS)
         low, high = np.minimum(low, self.relevance), np.maximum(high, self.relevance)
-        effective = mean * (1.0 - mean) * self.precision.own
-        return judged(counts, known, self.relevance, low, high, effective, self.precision.share)
+        effective = mean * (1.0 - mean) * self.precision.of_pair
+        return judged(counts, is_clear, self.relevance, low, high, effective, self.precision.share)
 
 
 def judged(
-    counts: ClickCounts, known: Mask, relevance: Floats, low: Floats, high: Floats, effective: Floats, weight: Floats
+    counts: ClickCounts, is_clear: Mask, relevance: Floats, low: Floats, high: Floats, effective: Floats, weight: Floats
 ) -> Judgments:
     """Return judgments by pair; known says of each row of counts whether the examination of its position is."""
-    positions = counts.by_pair(known.astype(float))
+    positions = counts.by_pair(is_clear.astype(float))
     graded = positions > 0.0
     status = np.where(graded, np.where(positions > 1.0, KNOWN, ONE_POSITION), UNKNOWN)
     return Judgments(

@@ -5,15 +5,13 @@ on average, and in a joint prior * factor of the document. Factors of groups are
 pairs, so that no pair is its own evidence. Source of a regression within the fit of examination: Wang et al. 2018,
 "Position Bias Estimation for Unbiased Learning to Rank in Personal Search".
 
-Shrinkage of rates that few clicks tell: to what is expected, as strongly as the data say.
-
 clicks    (n,) of groups      expected  (n,) clicks that a group of average rate would have
 factor    (n,) rate of a group relative to what is expected
 
-The factors are drawn from a gamma distribution of mean 1 and shape `strength`, clicks from a Poisson distribution of
-mean factor times expected. Then the mean of a factor, given its clicks, is (clicks + strength) / (expected +
-strength): the prior counts for as many clicks, which were expected. Source: Clayton & Kaldor 1987, "Empirical Bayes
-estimates of age-standardized relative risks".
+Factors are drawn from a gamma distribution of mean 1 and shape `strength`, clicks from a Poisson distribution of mean
+factor times expected. Then the mean of a factor, given its clicks, is (clicks + strength) / (expected + strength): the
+prior counts for as many clicks, which were expected. Source: Clayton & Kaldor 1987, "Empirical Bayes estimates of
+age-standardized relative risks".
 """
 
 from __future__ import annotations

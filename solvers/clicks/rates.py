@@ -93,9 +93,9 @@ class FittedRates:
         low, high = (
             self.unit * gamma.ppf(end, np.maximum(clicks + strength, 0.5)) / np.maximum(exposure, 1e-12) for end in ENDS
         )
-        known = np.ones(len(self.counts.query), dtype=bool)
+        is_clear = np.ones(len(self.counts.query), dtype=bool)
         return judged(
-            self.counts, known, relevance, low, high, expected / self.rate[0], expected / np.maximum(exposure, 1e-12)
+            self.counts, is_clear, relevance, low, high, expected / self.rate[0], expected / np.maximum(exposure, 1e-12)
         )
 
     def _rates(self, counts: ClickCounts) -> Floats:

@@ -1,6 +1,6 @@
 """Fields that are declared once: name, type, default and meaning of each, from which signatures and docstrings come.
 
-A declaration is a dataclass whose annotations are Annotated[type, Meaning(...)]: the settings of a study and the
+A declaration is a dataclass whose annotations are Annotated[type, FieldMeaning(...)]: the settings of a study and the
 parameters of a solver. The module imports the standard library alone, because `ranktune --help` reads it.
 """
 
@@ -116,7 +116,7 @@ def _word(kind: Any) -> str:
 
 
 def declared(declaration: type) -> Iterator[DeclaredField]:
-    """Yield the fields of a dataclass whose annotations are Annotated[type, Meaning(...)], positional ones first."""
+    """Yield the fields of a dataclass with annotations Annotated[type, FieldMeaning(...)], positional ones first."""
     for each in sorted(fields(declaration), key=lambda each: each.kw_only is True):
         kind, setting = get_args(each.type)
         default = each.default if each.default_factory is MISSING else each.default_factory()
@@ -153,8 +153,8 @@ def with_attributes(cls: type) -> None:
     attributes, inherited = _fitted(cls), dict[str, str]()
     for base in reversed(cls.__mro__[1:]):
         inherited |= _fitted(base)
-    kept = [entry for names, entry in inherited.items() if names not in attributes]
-    cls.__doc__ = _filled(cls.__doc__, "attributes", "\n".join(("Attributes", "----------", *kept)))
+    entries = [entry for names, entry in inherited.items() if names not in attributes]
+    cls.__doc__ = _filled(cls.__doc__, "attributes", "\n".join(("Attributes", "----------", *entries)))
 
 
 def _fitted(cls: type) -> dict[str, str]:

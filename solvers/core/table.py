@@ -112,12 +112,12 @@ class NamedTable(MutableMapping[str, T]):
 
         Raises an error, with the nearest name where there is none, and what to install where its library is missing.
         """
-        known = self.spelling(name)
-        if known is None:
+        spelling = self.spelling(name)
+        if spelling is None:
             raise self._error(f"there is no {self.kind} '{name[:40]}'. {self.hint(name)}")
-        if known not in self:
-            raise self._error(f"{known}: {self.why_not(known)}.")
-        return self[known]
+        if spelling not in self:
+            raise self._error(f"{spelling}: {self.why_not(spelling)}.")
+        return self[spelling]
 
     def hint(self, name: str, *more: str) -> str:
         """Return the end of a message about an unknown name: the nearest name, all names with more, and what to do."""
@@ -131,17 +131,17 @@ class NamedTable(MutableMapping[str, T]):
         if name in self._rows:
             return name
         wanted = _plain(name)
-        known = next((known for known in self._rows if _plain(known) == wanted), None)
+        spelling = next((spelling for spelling in self._rows if _plain(spelling) == wanted), None)
         point = None
-        if known is None:
+        if spelling is None:
             point = next((point for offer, point in offered(self.group).items() if _plain(offer) == wanted), None)
         if point is None:
-            return known
+            return spelling
         value = _loaded(point)
         thing = named(self._adopt)(point.name, value) if self._adopt else value
-        known = getattr(thing, "name", point.name)  # some kinds normalise the name
-        self[known] = thing
-        return known
+        spelling = getattr(thing, "name", point.name)  # some kinds normalise the name
+        self[spelling] = thing
+        return spelling
 
     def entry(self, name: str) -> T | TableEntry[T]:
         """Return the row of a name: the thing, or the entry that says where it is."""
@@ -158,8 +158,8 @@ class NamedTable(MutableMapping[str, T]):
     def help(self, name: str) -> str:
         """Return in a line what a thing is: as its entry or the thing itself says it, else its docstring."""
         row = self._rows[name]
-        given = row.help if isinstance(row, TableEntry) else getattr(row, "help", "")
-        return given or (inspect.getdoc(self.imported(name)) or "").partition("\n")[0]
+        text = row.help if isinstance(row, TableEntry) else getattr(row, "help", "")
+        return text or (inspect.getdoc(self.imported(name)) or "").partition("\n")[0]
 
     def is_available(self, name: str) -> bool:
         """Return whether a thing is in the table and its library is installed. Nothing is imported."""

@@ -1,6 +1,6 @@
 """Queries in blocks together with those who compute on them: what a solver that adds up over blocks learns from.
 
-Stored queries in a bucket of S3, which a worker downloads once into the cache of its user.
+Stored queries in a bucket of S3 are downloaded once into the cache of the user of a worker.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.files.buckets import SCHEME, Bucket, Unreachable
-from ranktune.solvers.core.files.private import kept, private_folder
+from ranktune.solvers.core.files.private import cached, private_folder
 from ranktune.solvers.data.blocks import block_of, query_ranges
 from ranktune.solvers.data.disk.stored import read_queries
 from ranktune.solvers.data.disk.writer import INDEX
@@ -52,11 +52,11 @@ class OpenBlock:
     """A block on the worker that computes with it.
 
     queries   its documents
-    kept      what functions keep from one call to the next. It may be lost between any two calls.
+    cache     what functions keep from one call to the next. It may be lost between any two calls.
     """
 
     queries: Queries
-    kept: dict[str, Any] = field(default_factory=dict)
+    cache: dict[str, Any] = field(default_factory=dict)
     _scored: tuple[Floats, Floats] | None = None
 
     def __post_init__(self) -> None:
@@ -118,7 +118,7 @@ class LocalBlocks:
             try:
                 found = function(block, *arguments, **named)
             finally:
-                block.kept.clear()
+                block.cache.clear()
             yield found
 
 
@@ -271,7 +271,7 @@ def fetched(source: str | Path) -> Path:
                 )
         about = bucket.read(INDEX)  # with the checksums of all arrays
         digest = hashlib.blake2b(repr((url, files, about)).encode(), digest_size=16).hexdigest()
-        return kept(private_folder("blocks") / digest, Path, lambda folder: _download(bucket, files, folder))
+        return cached(private_folder("blocks") / digest, Path, lambda folder: _download(bucket, files, folder))
     except Unreachable as error:
         raise DataError(f"{url}: {error}") from None
     except OSError as error:

@@ -102,9 +102,9 @@ def is_run(numbers: Ints) -> bool:
 def _blocks(parts: Sequence[tuple[Queries, Ints]]) -> Iterator[Features]:
     """Yield the features of these queries of each part, a block of whole queries at a time."""
     for part, numbers in parts:
-        held = sum(array.nbytes for array in stored_arrays(part.features))
+        size = sum(array.nbytes for array in stored_arrays(part.features))
         starts = np.concatenate([[0], np.cumsum(part.lengths[numbers])])
-        for a, b in query_ranges(starts, max(BLOCK_BYTES * part.n_documents // max(held, 1), 1)):
+        for a, b in query_ranges(starts, max(BLOCK_BYTES * part.n_documents // max(size, 1), 1)):
             yield part.features[part.documents_of(numbers[a:b])]
 
 

@@ -347,15 +347,15 @@ class Queries:
         if not found:
             return self
         dated = is_dates(found["times"]) if "times" in found else self.dated
-        taken = {
+        checked = {
             name: column_of(name).given(values, (labels or {}).get(name, name), self) for name, values in found.items()
         }
-        return replace(self.replaced(**taken), dated=dated, features_checked=True)
+        return replace(self.replaced(**checked), dated=dated, features_checked=True)
 
     def replaced(self, **columns: Array | None) -> Queries:
         """Return the same queries with other columns, in the order of these queries; None removes one."""
-        kept = {name: values for name, values in {**self.columns, **columns}.items() if values is not None}
-        return replace(self, columns=kept, features_checked=True)
+        present = {name: values for name, values in {**self.columns, **columns}.items() if values is not None}
+        return replace(self, columns=present, features_checked=True)
 
     def with_columns(self, columns: Ints | None) -> Queries:
         """Return the same queries described by some of their features, in the order of columns; by all for None."""

@@ -1,11 +1,9 @@
 """The columns that queries can have: weights, positions, times, scores of a baseline, clicks, cells of their tables.
 
-Monotone constraints: features with which a score may only rise, or only fall.
+A column says what each document, query or feature has besides its features, grades and names.
 
-A constraint is 1 where the score must not fall as the feature rises, and -1 where it must not rise. Missing values are
-exempt: a missing value is neither more nor less than a known one.
-
-A column of queries: what each document, query or feature has besides its features, grades and names.
+A monotone constraint is 1 where the score must not fall as the feature rises, and -1 where it must not rise. Missing
+values are exempt: a missing value is neither more nor less than a number.
 """
 
 from __future__ import annotations
@@ -94,15 +92,15 @@ class Column:
             return values
         return np.where(columns < 0, self.absent, values[columns]).astype(self.dtype)
 
-    def joined(self, parts: Sequence[tuple[Queries, Rows]], held: Sequence[Array | None]) -> Array | None:
+    def joined(self, parts: Sequence[tuple[Queries, Rows]], values_of: Sequence[Array | None]) -> Array | None:
         """Return the values of rows of parts, one part after another; None where parts do not fit together."""
-        present = [values for values in held if values is not None]
+        present = [values for values in values_of if values is not None]
         if self.of == FEATURE:
             return present[0]
         if len({values.shape[1:] for values in present}) > 1:  # of tables that do not fit together, contents differ
             return None
         joined = []
-        for (part, rows), values in zip(parts, held, strict=True):
+        for (part, rows), values in zip(parts, values_of, strict=True):
             shape = (getattr(part, f"n_{_MANY[self.of]}"), *present[0].shape[1:])
             absent = np.broadcast_to(np.array(self.absent, self.dtype), shape)
             joined.append((absent if values is None else values)[rows])
@@ -135,9 +133,9 @@ def joined_columns(parts: Sequence[tuple[Queries, Rows]], *of: str) -> dict[str,
     """Return the columns of these kinds, or of all, of rows of parts, one part after another, that some part has."""
     joined = {}
     for name, entry in COLUMNS.items():
-        held = [part.columns.get(name) for part, _ in parts]
-        if any(values is not None for values in held) and entry.column.of in (of or _MANY):
-            joined[name] = entry.column.joined(parts, held)
+        values_of = [part.columns.get(name) for part, _ in parts]
+        if any(values is not None for values in values_of) and entry.column.of in (of or _MANY):
+            joined[name] = entry.column.joined(parts, values_of)
     return {name: values for name, values in joined.items() if values is not None}
 
 
@@ -194,7 +192,7 @@ SIGNS = (-1, 0, 1)
 _GIVE = "Give 1 (the score may only rise with the feature) or -1 (only fall)"
 
 
-def signs_of(given: Monotone, n_features: int, names: Sequence[str] | None = None) -> Ints | None:
+def signs_of(monotone: Monotone, n_features: int, names: Sequence[str] | None = None) -> Ints | None:
     """Return the sign of each feature, (n_features,), 0 for those without a constraint; None where none has one.
 
     Keys are names, globs such as "bm25*", or numbers of columns from 0, also as text; later ones replace earlier ones.
@@ -203,16 +201,16 @@ def signs_of(given: Monotone, n_features: int, names: Sequence[str] | None = Non
     Raises ParameterError for a feature that does not exist, and for a sign that is none.
     """
     signs = np.zeros(n_features, dtype=np.int64)
-    if isinstance(given, Mapping):
-        for key, sign in given.items():
+    if isinstance(monotone, Mapping):
+        for key, sign in monotone.items():
             signs[_columns(key, n_features, names)] = _sign(key, sign)
     else:
-        if len(given) != n_features:
+        if len(monotone) != n_features:
             raise ParameterError(
-                f"monotone has {len(given)} signs for {n_features} features: give one per feature, 0 where there is no "
-                "constraint, or a mapping from name to sign."
+                f"monotone has {len(monotone)} signs for {n_features} features: give one per feature, 0 where there is "
+                "no constraint, or a mapping from name to sign."
             )
-        signs[:] = [_sign(column, sign) for column, sign in enumerate(given)]
+        signs[:] = [_sign(column, sign) for column, sign in enumerate(monotone)]
     return signs if signs.any() else None
 
 
@@ -232,12 +230,12 @@ def within(weights: Floats, signs: Ints | None) -> Floats:
     return weights if signs is None else np.where(weights * signs < 0.0, 0.0, weights)
 
 
-def constraints(given: object) -> dict[str, int]:
+def constraints(monotone: object) -> dict[str, int]:
     """Return constraints that are given as a mapping, as a text such as "price=-1,bm25*=1", or as several texts.
 
     Raises ParameterError where they are none of these, or a sign is none.
     """
-    pairs = values_by_name(given, f"monotone={{}}: {_GIVE} for each feature, such as price=-1,bm25=1.", number_of)
+    pairs = values_by_name(monotone, f"monotone={{}}: {_GIVE} for each feature, such as price=-1,bm25=1.", number_of)
     return {name: _sign(name, sign) for name, sign in pairs.items()}
 
 
@@ -248,14 +246,14 @@ def _columns(key: str | int, n_features: int, names: Sequence[str] | None) -> li
         raise ParameterError(
             f"monotone names column {key}: the data have {n_features} features, numbered from 0 to {n_features - 1}."
         )
-    known = [name_of(column, names) for column in range(n_features)]
-    exact = [column for column, name in enumerate(known) if name == key]
+    labels = [name_of(column, names) for column in range(n_features)]
+    exact = [column for column, name in enumerate(labels) if name == key]
     if not exact and str(key).isdecimal() and int(key) < n_features:
         return [int(key)]
-    columns = exact or [column for column, name in enumerate(known) if fnmatchcase(name, str(key))]
+    columns = exact or [column for column, name in enumerate(labels) if fnmatchcase(name, str(key))]
     if not columns:
         raise ParameterError(
-            f"monotone names the feature '{key}', which the data do not have. {nearest(str(key), known)}"
+            f"monotone names the feature '{key}', which the data do not have. {nearest(str(key), labels)}"
         )
     return columns
 
@@ -285,8 +283,8 @@ class QueryWeights(Column):
         """Return the weights of queries, (n_queries,)."""
         if isinstance(values, Mapping):
             ids = queries.query_ids.tolist()
-            known = set(ids)
-            strange = [each for each in values if each not in known]
+            present = set(ids)
+            strange = [each for each in values if each not in present]
             if strange:
                 raise DataError(f"{name} names the query {strange[0]!r}, which the data do not hold.")
             return np.array([values.get(each, 1.0) for each in ids], dtype=np.float64)

@@ -101,15 +101,15 @@ def joined(parts: Sequence[Moments]) -> Moments:
     )
 
 
-def factors_from(given: Moments, scaling: str) -> Floats:
+def factors_from(moments: Moments, scaling: str) -> Floats:
     """Return the factors, (n_features,), of features with these moments; scaling is "minmax" or "standard".
 
     A deviation is exactly 0 where the range is.
     """
-    ranges = given.high - given.low
+    ranges = moments.high - moments.low
     if scaling == "minmax":
         return _inverse(ranges)
-    return _inverse(np.where(ranges > 0.0, np.sqrt(given.squares / given.weight), 0.0))
+    return _inverse(np.where(ranges > 0.0, np.sqrt(moments.squares / moments.weight), 0.0))
 
 
 def query_moments(queries: Queries) -> Moments:

@@ -1,4 +1,4 @@
-"""What each feature contributes to the scores of the documents of one query.
+"""What each feature contributes to the scores of the documents of one query, and to a metric.
 
 linear models   weight times the difference of the features; a missing value contributes what the model adds for it.
                 Features that the model scales in each query have the scale of that query
@@ -7,11 +7,10 @@ blends          the sum over their parts
 other models    sampled Shapley values: see sampled_contributions; not where the scores of a document depend on which
                 others there are
 
-The importance of features: what a metric loses when a feature's values are shuffled among the documents of a query.
-
-Shuffled within queries, a feature keeps its distribution there, and no longer says which document is better.
-What depends on the query alone stays as it is, and can lose nothing. Features that measure the same, such as the
-columns of a category, can be shuffled together. Source: Breiman 2001; Fisher, Rudin & Dominici 2019.
+The importance of a feature is what a metric loses when its values are shuffled among the documents of a query. Then the
+feature keeps its distribution there, and no longer says which document is better. What depends on the query alone stays
+as it is, and can lose nothing. Features that measure the same, such as the columns of a category, can be shuffled
+together. Source: Breiman 2001; Fisher, Rudin & Dominici 2019.
 """
 
 from __future__ import annotations
@@ -127,10 +126,10 @@ POINTS = 20
 def grid_of(queries: Queries, column: int, points: int = POINTS) -> Floats:
     """Return quantiles of a feature, ascending and distinct; none where all of its values are missing."""
     values = dense_columns(queries, np.array([column])).ravel()
-    known = values[~np.isnan(values)]
-    if len(known) == 0:
+    present = values[~np.isnan(values)]
+    if len(present) == 0:
         return np.zeros(0)
-    return np.unique(np.quantile(known, np.linspace(0.0, 1.0, points), method="nearest")).astype(np.float64)
+    return np.unique(np.quantile(present, np.linspace(0.0, 1.0, points), method="nearest")).astype(np.float64)
 
 
 def partial_effects(model: Model, queries: Queries, column: int, grid: Floats) -> Floats:
@@ -175,8 +174,8 @@ def _scales(queries: Queries, column: int) -> Floats:
     values = dense_columns(queries, np.array([column])).ravel().astype(np.float64)
     low = np.fmin.reduceat(values, queries.starts[:-1])
     spread = np.fmax.reduceat(values, queries.starts[:-1]) - low
-    known = spread >= MIN_SPREAD  # false where all values are missing too
-    return (known / np.where(known, spread, 1.0))[queries.query_of_document]
+    varies = spread >= MIN_SPREAD  # false where all values are missing too
+    return (varies / np.where(varies, spread, 1.0))[queries.query_of_document]
 
 
 DOCUMENTS = 10

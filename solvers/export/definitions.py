@@ -109,8 +109,8 @@ def _query(meaning: FeatureMeaning) -> Json:
     if meaning.kind == TEXT:
         match: Json = {"match": {field: f"{{{{{KEYWORDS}}}}}"}}
         return _or_zero(match) if always else match
-    known = {"term": {field: meaning.value}} if meaning.kind == LEVEL else {"bool": {"must_not": [exists]}}
-    one: Json = {"constant_score": {"filter": known, "boost": 1.0}}
+    condition = {"term": {field: meaning.value}} if meaning.kind == LEVEL else {"bool": {"must_not": [exists]}}
+    one: Json = {"constant_score": {"filter": condition, "boost": 1.0}}
     return _or_zero(one) if always else one
 
 
@@ -284,17 +284,17 @@ def properties_of_searches(model: Model, queries: Queries) -> set[str]:
 
 def parameters(meanings: Sequence[FeatureMeaning], values: Sequence[float], format: str) -> dict[str, str]:
     """Return the parameters of a request by the values of the features of a document; empty for what has no value."""
-    given: dict[str, str] = {}
+    by_column: dict[str, str] = {}
     for meaning, value in zip(meanings, values, strict=True):
         text = repr(value) if value == value else ""
         if meaning.kind == AGE and text:
             text = time_of(meaning.before - value * DAY)
         elif meaning.kind in (LEVEL, MISSING):
             text = quotable(meaning.value) if format == "solr" else meaning.value
-            text = text if value == 1.0 else given.get(meaning.column, OTHER)
+            text = text if value == 1.0 else by_column.get(meaning.column, OTHER)
         if meaning.of_search:
-            given[meaning.column] = text
-    return given
+            by_column[meaning.column] = text
+    return by_column
 
 
 def to_fill_in(meanings: Sequence[FeatureMeaning]) -> list[str]:
@@ -314,9 +314,9 @@ def summary(meanings: Sequence[FeatureMeaning]) -> list[str]:
     read = [meaning for meaning in meanings if meaning.kind != UNKNOWN and _IDENTIFIER.fullmatch(meaning.column)]
     if fields := sorted({meaning.column for meaning in read if not meaning.of_search}):
         lines += wrap(f"Your documents must have these fields: {listed(fields, len(fields))}.", 80)
-    if given := sorted({meaning.column for meaning in read if meaning.of_search}):
-        said = "Of these all documents of a search have one value here, so your requests must give them:"
-        lines += wrap(f"{said} {listed(given, len(given))}.", 80)
+    if columns := sorted({meaning.column for meaning in read if meaning.of_search}):
+        sentence = "Of these all documents of a search have one value here, so your requests must give them:"
+        lines += wrap(f"{sentence} {listed(columns, len(columns))}.", 80)
     if UNKNOWN in kinds:
         lines.append(f"Write what these are at {FILL_IN}: {listed(to_fill_in(meanings))}.")
     return lines

@@ -6,13 +6,9 @@ TreeEnsembleRegressor of ai.onnx.ml 3; IsNaN and Where for weights, and Cast whe
 NaN, and count as 0 where training documents lacked none.
 
 A model that compares the documents of a query has a second input, queries, (n,) int64: the number of the query of each
-row. All rows of a query must be given, in any order.
-
-What trees compare within queries, as nodes of an ONNX graph.
-
-The rows are sorted by query and value, by two stable sorts. Numbers are double ones until the end, so that the columns
-have the bits of `ranktune.solvers.models.within`: sums of z-scores are added row by row, in a Scan. Memory: a
-few arrays of as many numbers as the features.
+row. All rows of a query must be given, in any order. They are sorted by query and value, by two stable sorts. Numbers
+are double ones until the end, so that the columns have the bits of `ranktune.solvers.models.within`: sums of z-scores
+are added row by row, in a Scan. Memory: a few arrays of as many numbers as the features.
 """
 
 from __future__ import annotations
@@ -162,10 +158,10 @@ class Comparisons:
         self.nodes: list[object] = []
         self.constants: list[object] = []
         missing, absent = self.add("IsNaN", "features"), self.constant(np.float32(np.nan if takes_missing else 0.0))
-        known = "features" if takes_missing else self.add("Where", missing, absent, "features")
-        made = [known]
+        filled = "features" if takes_missing else self.add("Where", missing, absent, "features")
+        made = [filled]
         if kinds:
-            self._sort(known)
+            self._sort(filled)
         for kind in kinds:
             column = self._unsorted(self.single(_KINDS[kind](self)))
             made.append(self.add("Where", missing, absent, column) if takes_missing else column)
@@ -220,15 +216,15 @@ class Comparisons:
         self.of_next_query = differs(queries)
         is_other = self.add("Or", self.of_next_query, differs(values))
         self.query, self.ties = (self.add("CumSum", self.whole(mark), zero) for mark in (self.of_next_query, is_other))
-        self.known = self.add("Less", values, infinite)
+        self.present = self.add("Less", values, infinite)
         self.values = self.double(values)
         column = self.add("Unsqueeze", self.double(row), self.constant(_SECOND))
         self.rows = self.add("Expand", column, self.shape)
         self.sizes = self.total(self.query, self.add("Expand", self.constant(1.0), self.shape))
-        self.n_known = self.total(self.query, self.double(self.known))
+        self.n_present = self.total(self.query, self.double(self.present))
         half = self.add("Mul", self.constant(0.5), self.add("Sub", self.sizes, self.constant(1.0)))
         self.first = self.add("Sub", self._middle(self.query), half)
-        last = self.add("Sub", self.add("Add", self.first, self.n_known), self.constant(1.0))
+        last = self.add("Sub", self.add("Add", self.first, self.n_present), self.constant(1.0))
         self.lowest, self.highest = (self.at(self.values, self.whole(place)) for place in (self.first, last))
 
     def total(self, groups: str, terms: str) -> str:
@@ -247,9 +243,9 @@ class Comparisons:
     def rank(self) -> str:
         """Return the ranks: the mean row of equal values in the query, by its last."""
         one = self.constant(1.0)
-        others = self.add("Max", self.add("Sub", self.n_known, one), one)
+        others = self.add("Max", self.add("Sub", self.n_present, one), one)
         rank = self.add("Div", self.add("Sub", self._middle(self.ties), self.first), others)
-        return self.add("Where", self.add("Equal", self.n_known, one), self.constant(0.5), rank)
+        return self.add("Where", self.add("Equal", self.n_present, one), self.constant(0.5), rank)
 
     def gap(self) -> str:
         """Return the distances to the highest."""
@@ -268,8 +264,8 @@ class Comparisons:
         spread = self.add("Sub", high, low)
         varies = self.add("Not", self.add("Less", spread, self.constant(MIN_SPREAD)))
         scaled = self.add("Div", self.add("Sub", half, low), spread)
-        less = self.add("Sub", scaled, self._added(self.add("Div", scaled, self.n_known)))
-        variance = self._added(self.add("Div", self.add("Mul", less, less), self.n_known))
+        less = self.add("Sub", scaled, self._added(self.add("Div", scaled, self.n_present)))
+        variance = self._added(self.add("Div", self.add("Mul", less, less), self.n_present))
         return self.add("Where", varies, self.add("Div", less, self.add("Sqrt", variance)), zero)
 
     def _added(self, terms: str) -> str:
@@ -284,7 +280,7 @@ class Comparisons:
         kinds = {"sum": real, "is_next": self.onnx.TensorProto.BOOL, "term": real, "after": real, "so_far": real}
         ports = [helper.make_tensor_value_info(name, kind, ["n_used"]) for name, kind in kinds.items()]
         body = helper.make_graph(nodes, "added", ports[:3], ports[3:])
-        present = self.add("Where", self.known, terms, zero)
+        present = self.add("Where", self.present, terms, zero)
         n_used = self.add("Slice", self.shape, self.constant(_SECOND), self.constant(_END))
         start = self.add("Expand", zero, n_used)
         sums = self.add("Scan", start, self.of_next_query, present, outputs=2, body=body, num_scan_inputs=2)

@@ -4,11 +4,8 @@ Both keep double precision and allow trees of any depth, since a tree is five li
 names), threshold, left, right and value. A child k >= 0 is the split k of the tree, a child k < 0 the leaf ~k.
 
 A model that compares the documents of a query becomes a function of all of them. After the names count columns of each
-kind, computed by what `ranktune.solvers.export.python` has.
-
-What is computed of a feature within a query, by Python alone: exported functions hold copies of these.
-
-They give the bits of `ranktune.solvers.models.within`, which says what each kind is. A missing value is None.
+kind. Exported functions hold copies of what computes them here, by Python alone: it gives the bits of
+`ranktune.solvers.models.within`, which says what each kind is. A missing value is None.
 """
 
 from __future__ import annotations

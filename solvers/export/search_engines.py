@@ -1,22 +1,21 @@
-"""Models for Solr and for the learning-to-rank plugins of Elasticsearch and OpenSearch: JSON, in single precision.
+"""Models for search engines: Solr, the learning-to-rank plugins of Elasticsearch and OpenSearch, and Vespa.
 
-Solr sends a document left where x <= threshold + 1e-6, the plugins where x < threshold; both add single-precision
-numbers. The written thresholds compensate for this, so that a single-precision x takes the same path as in the model.
-Where Solr's slack cannot be taken away, since a threshold is tiny beside it, the feature is multiplied by a power of 2.
-A feature that a document lacks is 0, unless training documents lacked it: then a tree has a side for it, in Solr
-(9.2 and later) where the feature has "defaultValue": "NaN" in the feature store. Weights cannot tell. A feature that no
-training document lacked is 0 to trees even where it is NaN. What versions make of it is in
-`ranktune.solvers.export.absent`.
+Solr and the plugins read JSON, in single precision. Solr sends a document left where x <= threshold + 1e-6, the plugins
+where x < threshold; both add single-precision numbers. The written thresholds compensate for this, so that a
+single-precision x takes the same path as in the model. Where Solr's slack cannot be taken away, since a threshold is
+tiny beside it, the feature is multiplied by a power of 2. A feature that a document lacks is 0, unless training
+documents lacked it: then a tree has a side for it, in Solr (9.2 and later) where the feature has "defaultValue": "NaN"
+in the feature store. Weights cannot tell. A feature that no training document lacked is 0 to trees even where it is
+NaN. What versions make of it is in `ranktune.solvers.export.absent`.
+
+Vespa reads a rank profile in its schema language, in double precision. Every feature is a function of the profile, so
+that its meaning can be changed in one place. A name that is a rank feature of Vespa with arguments, such as
+bm25(title), means that rank feature, and one that the columns of a table give is computed from its attribute. All
+others mean the attribute of that name, which is NaN where the document has no value: missing. A feature that no
+training document lacked is 0 then.
 
 Source: apache/solr, LinearModel.java and MultipleAdditiveTreesModel.java; o19s/elasticsearch-learning-to-rank,
 LinearRankerParser.java, XGBoostJsonParser.java and NaiveAdditiveDecisionTree.java.
-
-Models as a rank profile of Vespa's schema language, in double precision.
-
-Every feature is a function of the profile, so that its meaning can be changed in one place. A name that is a rank
-feature of Vespa with arguments, such as bm25(title), means that rank feature, and one that the columns of a table give
-is computed from its attribute. All others mean the attribute of that name, which is NaN where the document has no
-value: missing. A feature that no training document lacked is 0 then.
 """
 
 from __future__ import annotations
@@ -192,8 +191,8 @@ def vespa(source: ExportedModel) -> str:
     may_be_nan = set(source.differing())
     check_distinct(source)
     ends = [escaped(name, k, LETTERS) for name, k in zip(source.names, source.columns.tolist(), strict=True)]
-    known = zip(meanings_of(source), ends, strict=True)
-    meanings = [_meaning(meaning, end, meaning.feature in may_be_nan) for meaning, end in known]
+    pairs = zip(meanings_of(source), ends, strict=True)
+    meanings = [_meaning(meaning, end, meaning.feature in may_be_nan) for meaning, end in pairs]
     begin = "x_"
     while re.search(rf"\b{begin}", " ".join(meanings)):  # a field of the name of a function would be that function
         begin = f"x{begin}"

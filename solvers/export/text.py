@@ -1,14 +1,14 @@
-"""Models for RankLib and liblinear: text in which features are numbers, from 1.
+"""Models as text: for RankLib and liblinear, and trees for LightGBM and what loads its files, such as Treelite.
 
-RankLib reads features in single precision; an absent feature and NaN are 0. Weights are in double precision, trees in
-single. The format of liblinear has a line for every feature; its type of a plain weighted sum is L2R_L2LOSS_SVR.
+In RankLib and liblinear features are numbers, from 1. RankLib reads features in single precision; an absent feature and
+NaN are 0. Weights are in double precision, trees in single. The format of liblinear has a line for every feature; its
+type of a plain weighted sum is L2R_L2LOSS_SVR.
 
-Source: RankLib, CoorAscent.java, Ensemble.java and Split.java, which goes left where x <= threshold.
+LightGBM's numbers are in double precision. Trees compare columns as in the training data, so that the header has a name
+for every feature.
 
-Models of trees as LightGBM's text, which its libraries load, and others such as Treelite.
-
-Numbers are in double precision. Trees compare columns as in the training data, so that the header has a name for every
-feature. A split sends a document left where x <= threshold, as in the model.
+Source: RankLib, CoorAscent.java, Ensemble.java and Split.java. It goes left where x <= threshold, as LightGBM and the
+model.
 """
 
 from __future__ import annotations

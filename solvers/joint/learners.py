@@ -1,8 +1,6 @@
-"""Configurations of several solvers that learn from each query together.
+"""Configurations of several solvers that learn from each query together: columns that can be dropped and joined.
 
-The configurations that learn together: those of ElasticRank from the same lists, of SOLAR1 from the same pairs.
-
-What groups of learners have in common: columns of configurations that can be dropped and joined.
+Those of ElasticRank learn from the same lists, those of SOLAR1 from the same pairs.
 """
 
 from __future__ import annotations
@@ -194,8 +192,8 @@ class PairLearners(Learners[SOLAR1]):
     def learn(self, queries: Queries) -> Matrix:
         """Learn from queries; return the scores before each list was learned from, (n_documents, m)."""
         before = np.empty((queries.n_documents, len(self.rankers)), self.dtype)
-        given = (as_ints(queries.starts), self._pairs(queries), self._extra, self._stretch, self.state["weights"])
-        pair_kernels.learn(rows_of(queries.features), *given, before)
+        arguments = (as_ints(queries.starts), self._pairs(queries), self._extra, self._stretch, self.state["weights"])
+        pair_kernels.learn(rows_of(queries.features), *arguments, before)
         return before
 
     def _pairs(self, queries: Queries) -> Pairs:

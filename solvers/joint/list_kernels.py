@@ -9,13 +9,11 @@ multiplier       (d, m) what features are multiplied by          eta0, l1, l2  (
 
 The derivatives of the losses are those of losses.pair_kernels, in double, of a column after the other.
 
-The products of the documents of a list with many columns of weights, or of their slopes.
-
-X  (n, k) the features that the list stores          W  (k, m) a column of weights for each of m configurations
-
-A feature is read once for all columns: its weights are adjacent. Equal rows of X have equal scores, to the bit.
-Rows and products have the type of out, single or double. Dense rows count from the lowest value of each feature in the
-list: differences of documents are what a ranking is made of, and they keep their digits in single precision.
+Products are those of X, (n, k), the features that the list stores, with W, (k, m), a column of weights for each of m
+configurations, or with slopes. A feature is read once for all columns: its weights are adjacent. Equal rows of X have
+equal scores, to the bit. Rows and products have the type of out, single or double. Dense rows count from the lowest
+value of each feature in the list: differences of documents are what a ranking is made of, and they keep their digits in
+single precision.
 """
 
 from __future__ import annotations

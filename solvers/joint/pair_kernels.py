@@ -37,11 +37,11 @@ class Pairs(NamedTuple):
 
 @compiled
 def learn_pairs(
-    K: Floats, better: Ints, worse: Ints, weights: Floats, first: int, extra: Floats, s: Matrix, taken: Matrix
+    K: Floats, better: Ints, worse: Ints, weights: Floats, first: int, extra: Floats, s: Matrix, sums: Matrix
 ) -> None:
     """Take the steps on the pairs of a query whose first row is number first.
 
-    s, (n, m), holds the scores before, and is changed; the sums of the steps are added to taken, (n, m). extra is
+    s, (n, m), holds the scores before, and is changed; the sums of the steps are added to sums, (n, m). extra is
     1/(2C), (m,). Pairs are taken BLOCK at a time: within a block each margin is put right for the steps before it, and
     after it all scores are, by one product of matrices. These are of the type of s, single or double; distances of
     documents, which may be next to nothing, are taken from K in double.
@@ -70,7 +70,7 @@ def learn_pairs(
                 more = of_weight
                 for c in range(m):
                     more[c] = extra_of(square, extra[c], weights[begin + t])
-            up, down = taken[i], taken[j]
+            up, down = sums[i], sums[j]
             for c in range(m):
                 loss = step[c] if step[c] > zero else zero
                 step[c] = inside * (loss / (length + more[c]))
@@ -114,10 +114,10 @@ def learn(
         first, last = pairs.ends[q], pairs.ends[q + 1]
         if first < last:
             gram = sparse_gram(rows, a, b, at, k, stretch) if rows.is_sparse else dense_gram(room[: b - a] * roots)
-            s, taken = before[a:b].copy(), np.zeros((b - a, m), before.dtype)
+            s, steps = before[a:b].copy(), np.zeros((b - a, m), before.dtype)
             better, worse, weights = pairs.better[first:last], pairs.worse[first:last], pairs.weights[first:last]
-            learn_pairs(gram, better, worse, weights, a, extra, s, taken)
-            transposed(rows, a, b, at, taken, room, of_list[:k])
+            learn_pairs(gram, better, worse, weights, a, extra, s, steps)
+            transposed(rows, a, b, at, steps, room, of_list[:k])
             for r in range(k):
                 for c in range(m):
                     W[at.columns[r], c] += stretch[at.columns[r]] * of_list[r, c]

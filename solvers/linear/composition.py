@@ -88,9 +88,9 @@ class ComposedRanker(LinearRanker):
         check_parts(parts.loss, parts.penalty, made, grid.general)
         return parts
 
-    def _made(self, table: Mapping[str, grid.LinearPart], part: object, **given: Any) -> Any:
+    def _made(self, table: Mapping[str, grid.LinearPart], part: object, **arguments: Any) -> Any:
         """Return a part that is given by its name, with the parameters of the ranker, or as it is."""
-        return table[part].made(self, **given) if isinstance(part, str) else part
+        return table[part].made(self, **arguments) if isinstance(part, str) else part
 
     def _adapted(self, path: Sequence[Parts], data: Data) -> list[Parts]:
         """Return the parts of a path with what they take from the data."""

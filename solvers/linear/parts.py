@@ -44,11 +44,11 @@ class LinearPart:
         kind: type[Any] = named(f"ranktune.solvers.{self.place}")
         return kind
 
-    def made(self, ranker: object, **given: Any) -> Any:
+    def made(self, ranker: object, **arguments: Any) -> Any:
         """Return the part with the parameters of a ranker that it takes, and with what is given."""
         named = {field.name: self.names.get(field.name, field.name) for field in fields(self.kind)}
-        taken = {name: getattr(ranker, source) for name, source in named.items() if hasattr(ranker, source)}
-        return self.kind(**{**self.usual, **taken, **given})
+        parameters = {name: getattr(ranker, source) for name, source in named.items() if hasattr(ranker, source)}
+        return self.kind(**{**self.usual, **parameters, **arguments})
 
     def takes(self, parameter: str) -> bool:
         """Return whether a parameter of the ranker is one of the part."""

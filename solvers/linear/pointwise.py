@@ -258,5 +258,5 @@ class SVRRanker(PointwiseRanker):
             of_queries = self.centre == "query"
             deviation = grades.deviation_within_queries if of_queries else grades.deviation
             rounding = {"rounding": ROUNDING * (deviation / unit)}
-        known: Loss = replace(loss, unit=unit, **rounding)
-        return known
+        scaled: Loss = replace(loss, unit=unit, **rounding)
+        return scaled

@@ -87,12 +87,12 @@ class DominationLoss(Composable):
             check_choice("margin", self.margin, MARGINS)
         else:
             object.__setattr__(self, "margin", _checked_margins(self.margin))
-        given = self.relevant_from
-        if given is not None and (
-            isinstance(given, bool) or not isinstance(given, int | float | np.number) or not np.isfinite(given)
+        lowest = self.relevant_from
+        if lowest is not None and (
+            isinstance(lowest, bool) or not isinstance(lowest, int | float | np.number) or not np.isfinite(lowest)
         ):
             raise ParameterError(
-                f"relevant_from={given!r}: it must be a finite grade. Use None for all above the lowest."
+                f"relevant_from={lowest!r}: it must be a finite grade. Use None for all above the lowest."
             )
 
     def value_and_gradient(self, scores: Floats, queries: Queries) -> tuple[float, Floats]:
@@ -138,9 +138,9 @@ class DominationLoss(Composable):
             distinct, number = np.array([0.0, 1.0]), grades.astype(np.int64)
         if len(self.margin) != len(distinct):
             of_grades = f"the grades {listed([f'{grade:g}' for grade in distinct], 8)}"
-            known = "two classes, relevant or not" if self.grades == "two" else of_grades
+            classes = "two classes, relevant or not" if self.grades == "two" else of_grades
             raise ParameterError(
-                f"margin has {len(self.margin)} values for {known}: give one value a grade, from the lowest up, "
+                f"margin has {len(self.margin)} values for {classes}: give one value a grade, from the lowest up, "
                 'or margin="grade" with a margin_scale.'
             )
         return self._scaled(np.asarray(self.margin, dtype=np.float64)[number])

@@ -99,8 +99,8 @@ def _evaluated(
 
 def _prepared(block: OpenBlock, loss: Any, others: Floats, prepare: Callable[[Queries, Floats], T]) -> T:
     """Return the prepared block, computed once for a loss and others."""
-    name, (key, result) = "loss of weights", block.kept.get("loss of weights", (None, None))
+    name, (key, result) = "loss of weights", block.cache.get("loss of weights", (None, None))
     if key != (loss, others.tobytes()):
         key, result = (loss, others.tobytes()), prepare(block.queries, others)
-        block.kept[name] = key, result
+        block.cache[name] = key, result
     return cast(T, result)

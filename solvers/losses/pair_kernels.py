@@ -237,17 +237,17 @@ def visit(
         if narrow and begin + last > np.uint64(len(z)):
             loss += sum_of_logs(signed, z, powers, begin)
             begin = np.uint64(0)
-        count, gain, own = counts[h], u[h], x[h]
+        count, gain, often = counts[h], u[h], x[h]
         if swaps:
             for p in range(last):
                 rest = count - counts[p]
-                weight = own * x[p] * (gain - u[p]) * (rest if rest > 0.0 else 0.0)
+                weight = often * x[p] * (gain - u[p]) * (rest if rest > 0.0 else 0.0)
                 signed[begin + p] = weight
                 weights[p] += abs(weight)
         else:
             for p in range(last):
-                signed[begin + p] = own * x[p]
-                weights[p] += own * x[p]
+                signed[begin + p] = often * x[p]
+                weights[p] += often * x[p]
         if narrow:
             logistic_rates(e, inverse, signed[begin:], h, last, z[begin:], rates)
             if rule.valued:

@@ -1,12 +1,11 @@
-"""Loops over adjacent numbers that become vector instructions: logarithms, exponentials, the rates of pairs, sums.
+"""Loops over adjacent numbers that become vector instructions: logarithms, exponentials, losses of pairs, sums.
 
 Vectors are (n,). Each loop writes two arrays at most, none of which it reads at another place, and its places are
 unsigned, so that numba does not test for wrapping around. Results do not depend on the width of instructions.
 
 A head is a document whose pairs with the first partners are looked at. signed are the weights of these pairs, below 0
-where the partner is the better document. A rate is a weight times -phi', the derivative of the loss of a pair.
-
-The loss of a pair by the difference z of its scores: hinge max(0, m - z), its square, or log(1 + exp(-z)); sums.
+where the partner is the better document. A rate is a weight times -phi', the derivative of the loss of a pair by the
+difference z of its scores: hinge max(0, m - z), its square, or log(1 + exp(-z)).
 """
 
 from __future__ import annotations
@@ -61,9 +60,9 @@ def logistic_rates(
     e: Floats, inverse: Floats, signed: Floats, h: int, last: np.uint64, z: Floats, rates: Floats
 ) -> None:
     """Overwrite z with 1 + e_worse / e_better, of which phi is the logarithm, and rates with weights times -phi'."""
-    mine, own = e[h], inverse[h]
+    exp_h, inverse_h = e[h], inverse[h]
     for p in range(last):
-        worse, better = own * e[p], mine * inverse[p]
+        worse, better = inverse_h * e[p], exp_h * inverse[p]
         ratio = worse if signed[p] > 0.0 else better
         z[p] = 1.0 + ratio
         rates[p] = signed[p] * np.divide(ratio, 1.0 + ratio)

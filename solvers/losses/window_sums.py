@@ -7,14 +7,14 @@ out  (n,) the sums of v over all partners
 
 Where their numbers are counted too, a document counts as often as Counting.x says; v is multiplied by it already.
 
-Sums of the numbers added so far to the grades below a given grade: a tree of 32 children per node, in an array.
-
-Grades are numbered from 0. Level 0 holds a number per grade, each level above a number per 32 of the level below; a
-number is the sum of the siblings BEFORE it. Adding to a grade therefore changes the later siblings on every level, and
-the sum below a grade is one number per level: two for 1,000 grades, four for a million. A Fenwick tree needs 5 to 10
-dependent steps for both, and where it outgrows the cache each is a miss.
+Sums over many grades are in a tree of 32 children per node:
 
 tree  1-dimensional float64, level after level, whole nodes
+
+Level 0 holds a number per grade, from 0, each level above a number per 32 of the level below; a number is the sum of
+the siblings BEFORE it. Adding to a grade therefore changes the later siblings on every level, and the sum below a grade
+is one number per level: two for 1,000 grades, four for a million. A Fenwick tree needs 5 to 10 dependent steps for
+both, and where it outgrows the cache each is a miss.
 """
 
 from __future__ import annotations

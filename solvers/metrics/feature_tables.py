@@ -2,14 +2,14 @@
 
 table[0, q, r]   metric of query q with its documents in the order of feature r, rising values first in rank
 table[1, q, r]   the same with the smallest value first
+
 Queries that the metric skips have NaN. Weights of documents multiply gains and relevance: a document takes one rank
 whatever its weight. The table depends on the data and the metric alone, so it is computed once.
 
-The discounted sums of many rankings at once: those by each column of a part of X, equal values averaged.
-
-A sum needs the k greatest values of a column in a query, and where they stand. The values of all columns are sorted
-into their k greatest row by row, so that one comparison of the machine serves several columns; a second look at the
-rows adds the value of each document to the rank of its feature.
+The discounted sums of a part of the columns of X are computed at once, equal values averaged. A sum needs the k
+greatest values of a column in a query, and where they stand. The values of all columns are sorted into their k greatest
+row by row, so that one comparison of the machine serves several columns; a second look at the rows adds the value of
+each document to the rank of its feature.
 """
 
 from __future__ import annotations

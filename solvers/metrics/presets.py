@@ -102,9 +102,9 @@ def read_name(written: str) -> Name:
     return Name(ALIASES.get(name, name), cutoff if has_cutoff else None)
 
 
-def nearest_name(measure: str, known: Iterable[str]) -> str:
+def nearest_name(measure: str, candidates: Iterable[str]) -> str:
     """Return a sentence that names the known measure nearest to one that is not known, as in ndcg@10 for ndcg-10."""
-    names = list(known)
+    names = list(candidates)
     match = _WITH_NUMBER.fullmatch(measure)
     if match is not None and ALIASES.get(match[1], match[1]) in names:
         return f"Did you mean '{match[1]}@{match[2]}'? Known: {', '.join(sorted(names))}."
@@ -273,16 +273,16 @@ def conventions(measure: str, at: int | None, preset: str | None) -> dict[str, s
 
 def check_option(measure: str, at: int | None, name: str, value: str) -> str:
     """Return value in its one spelling; raises ParameterError where measure does not take that option or value."""
-    taken = KNOWN[measure].options
-    if name not in taken:
-        raise ParameterError(f"the metric '{measure}' has no option '{name}'. {nearest(name, taken)}")
+    options = KNOWN[measure].options
+    if name not in options:
+        raise ParameterError(f"the metric '{measure}' has no option '{name}'. {nearest(name, options)}")
     if at is None and name in _ONLY_WITH_CUTOFF:
         raise ParameterError(
             f"'{name}' matters only under a cutoff: write {measure}@10:{name}={value}, or leave it out."
         )
-    if taken[name]:
-        if value not in taken[name]:
-            raise ParameterError(f"{measure} cannot have {name}={value}. {nearest(value, taken[name])}")
+    if options[name]:
+        if value not in options[name]:
+            raise ParameterError(f"{measure} cannot have {name}={value}. {nearest(value, options[name])}")
         return value
     try:
         number = float(value)

@@ -121,9 +121,9 @@ class Model(ABC):
 
         columns are (self.n_features,) different places among the n_features, in any order.
         """
-        signs, known = np.zeros(n_features, dtype=np.int64), self._signs
-        if known is not None:
-            signs[columns] = known
+        signs, own_signs = np.zeros(n_features, dtype=np.int64), self._signs
+        if own_signs is not None:
+            signs[columns] = own_signs
         spread = self._spread(columns, n_features, feature_names)
         return self.replaced(**spread, feature_names=feature_names, monotone=named_signs(signs, feature_names))
 

@@ -243,5 +243,5 @@ def _part_of(model: Model) -> str:
 
 def _are_parts(kinds: Sequence[object]) -> bool:
     """Return whether kinds are those of parts of a blend."""
-    known = all(kind in _PARTS for kind in kinds) and not {TREES, WITHIN} <= set(map(str, kinds))
-    return known and all(kinds.count(kind) <= 1 for kind in _SUMS)
+    is_blend = all(kind in _PARTS for kind in kinds) and not {TREES, WITHIN} <= set(map(str, kinds))
+    return is_blend and all(kinds.count(kind) <= 1 for kind in _SUMS)

@@ -154,7 +154,7 @@ def read_origin(path: Path, content: Content, n_features: int) -> Origin:
         raise ModelFormatError(f"{path}: parameters must be plain values. {SAVE_AGAIN}")
     encoding = content.get("encoding")
     try:
-        known = None if encoding is None else TableEncoding.from_json(encoding)
+        decoded = None if encoding is None else TableEncoding.from_json(encoding)
     except ValueError as error:
         raise ModelFormatError(f"{path}: its encoding cannot be used: {error}. {SAVE_AGAIN}") from None
     return {
@@ -165,7 +165,7 @@ def read_origin(path: Path, content: Content, n_features: int) -> Origin:
         "fingerprint": optional_field(path, content, "data", str),
         "created": optional_field(path, content, "created", str),
         "version": optional_field(path, content, "ranktune", str),
-        "encoding": known,
+        "encoding": decoded,
         "monotone": optional_field(path, content, "monotone", dict) or {},
     }
 

@@ -1,15 +1,11 @@
 """Estimators in files of skops, which may name no code but the classes that the registered estimator has.
 
 A file of skops is a tree of nodes. Each names a class or function, which loading imports, and which most kinds of nodes
-call. So before skops reads a file, every node is compared with what its kind may name, exactly: PLAIN for numbers,
-arrays and containers, the classes of the estimator that is registered here, those that the user trusts, and of the
-packages of these classes what fitting adds (HELPERS). Nothing in the file adds to that. Methods, partials, operators
-and calls of constructors are refused whatever they name, and so are functions but a few of HELPERS, which compute
-numbers from arrays.
-
-The names that files of skops may hold, by the kind of their nodes: full names, and no rule that covers more.
-
-Each is that of a class that does no harm whatever it is given, or of a function that computes numbers from arrays.
+call. So before skops reads a file, every node is compared with what its kind may name, exactly and by full names: PLAIN
+for numbers, arrays and containers, the classes of the estimator that is registered here, those that the user trusts,
+and of the packages of these classes what fitting adds (HELPERS). Nothing in the file adds to that. A named class does
+no harm whatever it is given. Methods, partials, operators and calls of constructors are refused whatever they name, and
+so are functions but a few of HELPERS, which compute numbers from arrays.
 """
 
 from __future__ import annotations
@@ -43,7 +39,7 @@ class Held(NamedTuple):
     functions: Sequence[str]
 
 
-def held(estimator: Any) -> Held:
+def names_in(estimator: Any) -> Held:
     """Return the classes of an estimator and of all objects in it, and the functions."""
     classes: dict[type, None] = {}
     functions: dict[str, None] = {}
@@ -99,11 +95,11 @@ def rule_of(registration: Registration) -> AllowedNames:
     Raises ParameterError where its estimator holds a function, or a trusted name is not that of a class.
     """
     estimators = made_of_each_kind(registration)
-    kinds_held = held(estimators)
+    kinds_held = names_in(estimators)
     names = {kind: set(plain) for kind, plain in PLAIN.items()}
     trusted = (_trusted_class(registration, name) for name in registration.trusted)
     names["ObjectNode"] = {_class_name(kind) for kind in (*kinds_held.classes, *trusted)}
-    packages = {".".join(base.__module__.split(".")[:2]) for known in kinds_held.classes for base in known.__mro__}
+    packages = {".".join(base.__module__.split(".")[:2]) for owner in kinds_held.classes for base in owner.__mro__}
     for package in packages & HELPERS.keys():  # what fitting adds to objects of classes derived from those of a package
         for kind, added in HELPERS[package].items():
             names.setdefault(kind, set()).update(added)
@@ -112,8 +108,8 @@ def rule_of(registration: Registration) -> AllowedNames:
     return AllowedNames(registration.name, wholes, {kind: frozenset(types) for kind, types in names.items()})
 
 
-def _check_functions(owner: str, functions: Sequence[str], known: set[str]) -> None:
-    unknown = [name for name in functions if name not in known]
+def _check_functions(owner: str, functions: Sequence[str], allowed: set[str]) -> None:
+    unknown = [name for name in functions if name not in allowed]
     if unknown:
         raise ParameterError(
             f"the estimator of '{owner}' holds {listed(unknown)}: a function is code, and files of skops are loaded "

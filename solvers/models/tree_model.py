@@ -7,14 +7,12 @@ missing true if arrays end with S further numbers: 1 for a split that sends a mi
 
 ranktune.solvers.models.trees defines the numbers.
 
-Whether trees keep monotone constraints: an exact check of each tree, without data.
-
-A tree rises with a feature if any two leaves that documents reach by other values of that feature alone have rising
-values. Such leaves lie on the two sides of a split on the feature, and their boxes, the values of all other features
-that lead there, have values in common. First the values of each side are bounded: where all of the left are at most
-those of the right, nothing is left to compare. Where every tree rises, their sum does.
-
-Missing values of the feature are exempt: a leaf that only documents without it reach is not compared.
+Whether trees keep monotone constraints is checked tree by tree, exactly and without data. A tree rises with a feature
+if any two leaves that documents reach by other values of that feature alone have rising values. Such leaves lie on the
+two sides of a split on the feature, and their boxes, the values of all other features that lead there, have values in
+common. First the values of each side are bounded: where all of the left are at most those of the right, nothing is left
+to compare. Where every tree rises, their sum does. Missing values of the feature are exempt: a leaf that only documents
+without it reach is not compared.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
 """Scores of trees: by a walk down each tree, or split by split for a block of documents, whichever takes less time.
 
-Both give the same bits. Trees are prepared for the second way, `ranktune.solvers.models.tree_scoring`, once enough
-rows were scored that it pays.
-
-Trees prepared for scoring many documents: the same bits as a walk down each tree, many times as fast.
-
+Both give the same bits; the second is many times as fast, once enough rows are scored that preparing the trees pays.
 Thresholds become positions among all thresholds of a feature, those of all trees together, and trees become programs of
 `ranktune.solvers.models.tree_kernels`. A feature has a column for each side that its missing values go to, and for each
 255 thresholds. Sources: Lucchese et al., "QuickScorer" (SIGIR 2015), and Ye et al., "RapidScorer" (KDD 2018), for
@@ -178,14 +174,14 @@ def walked(trees: Trees, X: Matrix, place: Ints | None = None) -> Floats:
 
 def _prepared(trees: Trees, n_rows: int, together: int) -> QuantisedTrees | None:
     """Return the trees prepared for scoring n_rows rows, so many at a time, or None where walks take less time."""
-    kept = trees.preparation
-    kept.n_scored += n_rows
+    state = trees.preparation
+    state.n_scored += n_rows
     if together < MIN_ROWS:
         return None
-    if kept.trees is None and kept.n_scored * trees.n_trees >= WALKS_TO_PREPARE + WALKS_A_SPLIT * trees.n_splits:
+    if state.trees is None and state.n_scored * trees.n_trees >= WALKS_TO_PREPARE + WALKS_A_SPLIT * trees.n_splits:
         if trees.n_splits >= SPLITS_A_FEATURE * len(trees.features) and can_be_quantised(trees):
-            kept.trees = quantised(trees)
-    return kept.trees
+            state.trees = quantised(trees)
+    return state.trees
 
 
 def _dense_blocks(X: csr_array, place: Ints, n_rows: int) -> Iterator[tuple[int, Matrix]]:

@@ -1,4 +1,4 @@
-"""Where the documents of a query stand among each other: columns that are computed from each feature, query by query.
+"""Where the documents of a query stand among each other: columns computed from each feature, and trees on them.
 
 KINDS of n_features each stand one after another: column c is of feature c % n_features and of kind c // n_features.
 
@@ -11,10 +11,8 @@ share     the value by the highest of the query; 0 where none is above 0
 A missing value is missing in all of them, and the others are compared without it. All but the value are rounded to
 single precision, so that data of either precision get the same columns. Nothing depends on the order of the documents.
 
-Models of trees whose splits also compare documents with the others of their query.
-
-Their files are those of models of trees (ranktune.solvers.models.tree_model), whose columns are those of
-ranktune.solvers.models.within; within lists the kinds of columns.
+Files of these models are those of models of trees (ranktune.solvers.models.tree_model) on these columns; within lists
+the kinds of columns.
 """
 
 from __future__ import annotations

@@ -197,10 +197,10 @@ class Prank(OnlineRanker):
         if self.grades is None and len(self.grades_) == MAX_GRADES:
             return np.searchsorted(0.5 * (self.grades_[1:] + self.grades_[:-1]), grades).astype(np.int64)
         levels = np.searchsorted(self.grades_, grades)
-        known = self.grades_[np.minimum(levels, len(self.grades_) - 1)] == grades
-        if not known.all():
+        found = self.grades_[np.minimum(levels, len(self.grades_) - 1)] == grades
+        if not found.all():
             raise DataError(
-                f"grade {grades[~known][0]:g} is not among those of the first training data, {self.grades_.tolist()}. "
+                f"grade {grades[~found][0]:g} is not among those of the first training data, {self.grades_.tolist()}. "
                 "Give all grades by grades=."
             )
         return levels.astype(np.int64)

@@ -1,9 +1,8 @@
 """Rankers that learn from pairs drawn at random: PAMIR by passive-aggressive steps, Pegasos by subgradients.
 
-Sampling of pairs of documents of different grades, at a constant cost each: uniform, or by weights of documents.
-
-The first document of a pair is drawn from all that have a partner ("documents": long queries count more), or from a
-query that is drawn uniformly ("queries"); the second document from those of the same query with another grade.
+Pairs of documents of different grades are drawn at a constant cost each: uniformly, or by weights of documents. The
+first document of a pair is drawn from all that have a partner ("documents": long queries count more), or from a query
+that is drawn uniformly ("queries"); the second document from those of the same query with another grade.
 """
 
 from __future__ import annotations
@@ -233,8 +232,8 @@ def first_positions(table: PairTable, draws: Floats, sampling: str) -> Ints:
         shares = np.ones(n_useful) if sampling == "queries" else table.mass[end] - table.mass[start]
         up_to = np.cumsum(shares)
         number = np.minimum(np.searchsorted(up_to, draws * up_to[-1], side="right"), n_useful - 1)
-        part = (draws * up_to[-1] - up_to[number]) / shares[number] + 1.0
-        return places(table.mass, start[number], end[number], part)
+        position = (draws * up_to[-1] - up_to[number]) / shares[number] + 1.0
+        return places(table.mass, start[number], end[number], position)
     if sampling == "queries":
         number = np.minimum((draws * n_useful).astype(np.int64), n_useful - 1)
         start, length = table.starts[table.useful[number]], np.diff(table.before)[number]

@@ -1,6 +1,6 @@
 """SOLAR: online linear ranking by first- or second-order passive-aggressive steps on pairs.
 
-Second-order updates from one pair at a time: the rules FULL and DIAGONAL of online.kernels.
+The second-order steps are those of the rules FULL and DIAGONAL of online.kernels, from one pair at a time.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def full_step(gamma: float, state: OnlineState, rows: MatrixRows, m: int, loss: 
     so that v is met less often.
     """
     z, columns, v, sigma, recent = state.z, state.columns, state.scratch, state.sigma, state.recent
-    d, known = len(v), int(state.counters[4])
+    d, n_recent = len(v), int(state.counters[4])
     for c in range(d):
         v[c] = 0.0
     for k in range(0, m - 3, 4):
@@ -184,7 +184,7 @@ def full_step(gamma: float, state: OnlineState, rows: MatrixRows, m: int, loss: 
         factor, row = z[0, k], columns[k]
         for c in range(d):
             v[c] += factor * sigma[row, c]
-    for s in range(known):
+    for s in range(n_recent):
         inner = product(rows, z, columns, m, recent[s])
         for c in range(d):
             v[c] -= inner * recent[s, c]
@@ -195,9 +195,9 @@ def full_step(gamma: float, state: OnlineState, rows: MatrixRows, m: int, loss: 
     step, root = loss / total, 1.0 / np.sqrt(total)
     for c in range(d):
         state.weights[c] += step * v[c]
-        recent[known, c] = root * v[c]
+        recent[n_recent, c] = root * v[c]
     state.counters[4] += 1.0
-    if known + 1 == RECENT:
+    if n_recent + 1 == RECENT:
         subtract_recent(state)
 
 

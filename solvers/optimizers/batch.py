@@ -79,11 +79,11 @@ class Curvature:
 
     def shift(self, l2: float) -> None:
         """Change to the Hessian plus l2 times the unit matrix; l2 may be negative."""
-        known = min(self._count, self.memory)
-        steps, changes = self._steps[:known], self._changes[:known]
+        count = min(self._count, self.memory)
+        steps, changes = self._steps[:count], self._changes[:count]
         changes += l2 * steps
-        self._inner[:known] = (steps * changes).sum(axis=1)
-        if (self._inner[:known] <= 0.0).any():  # nothing but rounding is left of one
+        self._inner[:count] = (steps * changes).sum(axis=1)
+        if (self._inner[:count] <= 0.0).any():  # nothing but rounding is left of one
             self._count = 0
 
     def solve(self, gradient: Floats) -> Floats:

@@ -16,7 +16,7 @@ Two ways:
 - Bounded: an exact gradient and a bound of the curvature that holds everywhere. A nonzero step costs the exponentials
   of all documents of the queries it touches, but never raises the objective, so that it needs no line search.
 
-Coordinate descent on a quadratic with an elastic-net penalty.
+Small quadratics with an elastic-net penalty are minimised coordinate by coordinate:
 
     minimise over d   g'd + 1/2 d'Hd + l1 sum |w + d| + l2 / 2 sum (w + d)^2
 
@@ -172,8 +172,8 @@ def _model_slope(
         level = lists.level[i]
         share = state.share[i]  # 0 on the highest level, whose neighbour belongs to another query
         above = state.T[level + 1] if share != 0.0 else 0.0
-        part = share * (above * v[i] - pull[level + 1]) + state.curvature[i] * (v[i] - mean[level])
-        total += data[k] * part
+        slope = share * (above * v[i] - pull[level + 1]) + state.curvature[i] * (v[i] - mean[level])
+        total += data[k] * slope
     return total
 
 

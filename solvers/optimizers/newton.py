@@ -93,10 +93,10 @@ class Secant:
         if along > 0.0:
             self._pairs.append((step, change, along))
 
-    def start_anew(self, known: Iterable[tuple[Floats, Floats]]) -> None:
+    def start_anew(self, pairs: Iterable[tuple[Floats, Floats]]) -> None:
         """Forget all pairs and learn these."""
         self._pairs.clear()
-        for step, change in known:
+        for step, change in pairs:
             self.learn(step, change)
 
     def solve(self, vector: Floats, solve: Solve) -> Floats:

@@ -1,6 +1,7 @@
 """Optimizers that visit each list once a pass: FOBOS, RDA, PSGD, TGD. Memory: a few vectors of weights, and one list.
 
-At list t, with gradient g, rate eta and the penalty l1 |w| + l2 / 2 |w|^2 (S(a, b) = sign(a) max(0, |a| - b)):
+At list t, with gradient g, rate eta, of all weights or of each, and the penalty l1 |w| + l2 / 2 |w|^2
+(S(a, b) = sign(a) max(0, |a| - b)):
 
 FOBOS   w = S(w - eta g, eta l1) / (1 + eta l2)
 RDA     w = -S(G, l1) / (l2 + 1 / (eta t)), G the mean of all gradients so far
@@ -8,8 +9,6 @@ PSGD    w = w - eta (g + l2 w), and every k lists w_r = 0 where |w_r| < threshol
 TGD     w = w - eta g, and every k lists w_r = S(w_r, k eta l1) where |w_r| <= threshold
 
 A list without pairs is skipped. Sparse lists cost their nonzeros.
-
-The rate at which a one-pass optimizer moves at its t-th list: eta_t, for all weights or for each.
 """
 
 from __future__ import annotations
@@ -176,12 +175,12 @@ class OnePassOptimizer(Optimizer):
         """
         loss, penalty = cast(PairwiseLoss, parts.loss), parts.penalty
         rule, pairs, lists = self.rule(penalty), loss.rule(queries), loss.lists(queries)
-        rows, given = rows_of(queries.features), np.zeros(0) if scores is None else scores
+        rows, targets = rows_of(queries.features), np.zeros(0) if scores is None else scores
         factors = np.ones(len(state.vector)) if parts.multiplier is None else parts.multiplier
         block = max(MIN_LISTS_BETWEEN_REPORTS, len(state.vector) // 10)
         for first in range(0, len(order), block):
             part, before = order[first : first + block], state.now[0]
-            total = kernels.learn(rows, part, lists, pairs, rule, state, factors, parts.visits.scaled, given)
+            total = kernels.learn(rows, part, lists, pairs, rule, state, factors, parts.visits.scaled, targets)
             weights = self.weights(penalty, state)
             if not (np.abs(weights) < OVERFLOW).all():
                 raise ParameterError(

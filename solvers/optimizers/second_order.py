@@ -66,8 +66,8 @@ class Newton(Batch):
     def check(self, loss: object, penalty: Penalty) -> None:
         """Raise IncompatibleParts for a loss or a penalty that the method is not made for."""
         pairs = isinstance(loss, PairwiseHinge | PairwiseSquaredHinge) and loss.weight == Uniform()
-        known = isinstance(loss, HingeLoss) or is_squared_error(loss)
-        if not (known or (pairs and getattr(loss, "margin", None) == 1.0)):
+        is_supported = isinstance(loss, HingeLoss) or is_squared_error(loss)
+        if not (is_supported or (pairs and getattr(loss, "margin", None) == 1.0)):
             raise IncompatibleParts(
                 f"Newton cannot minimise {loss!r}: it takes the pairwise hinge and squared hinge, with uniform pair "
                 "weights and margin 1, and the squared error of documents. LBFGS and OWLQN take any loss."

@@ -56,8 +56,8 @@ def of_catboost(model: object, name: str) -> FeatureRanking:
 
 def _wanted(names: Sequence[str], numbered: str, solver: str) -> WantedFeatures:
     """Return the features of a model, which have names unless these are numbers, from 0, after a text."""
-    own = list(names) != [f"{numbered}{number}" for number in range(len(names))]
-    return WantedFeatures(tuple(names) if own else None, len(names), solver=solver)
+    are_names = list(names) != [f"{numbered}{number}" for number in range(len(names))]
+    return WantedFeatures(tuple(names) if are_names else None, len(names), solver=solver)
 
 
 def of_xgboost(model: Any, name: str) -> FeatureRanking:

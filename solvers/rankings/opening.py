@@ -1,7 +1,4 @@
-"""From what a user gives as a ranking (a file, a column, an array, a model) to a Ranking.
-
-Which library wrote a file, and its model as one of RankTune.
-"""
+"""From what a user gives as a ranking (a file, a column, an array, a model of any library) to a Ranking."""
 
 from __future__ import annotations
 
@@ -46,20 +43,20 @@ _KINDS = (
 
 
 def open_ranking(
-    given: object, source: object = None, name: str = "the scores", position: str | None = None
+    ranker: object, source: object = None, name: str = "the scores", position: str | None = None
 ) -> Ranking:
     """Return the ranking that a user gives.
 
     Parameters
     ----------
-    given : str, Path, array, data frame, Model or a model of another library
+    ranker : str, Path, array, data frame, Model or a model of another library
         A file: a model of RankTune, LightGBM, XGBoost, CatBoost, RankLib or ONNX; scores one a line in the order of the
         rows; a table with columns qid, docid and score; or a TREC run. Or column:NAME, a column of the data; for
         numbered features column:3 is the third. The name of a column alone suffices where no file has that name. The
         highest values rank first, of positions the lowest; column:-NAME turns that round. Or in memory: scores
         (n_documents,), a frame as a table, a Model, a Booster, an object with predict(X).
     source : object
-        The data, of which given may be a column.
+        The data, of which ranker may be a column.
     name : str
         What an object in memory is called.
     position : str, optional
@@ -70,19 +67,21 @@ def open_ranking(
     DataError, ModelFormatError, ParameterError
         It cannot be read, is damaged, of an unknown kind, or needs a package that is not installed.
     """
-    if isinstance(given, str | Path):
-        return _from_text(given, source, position)
-    if isinstance(given, Model):
-        return of_model(given, given.solver)
-    if isinstance(given, list | tuple | np.ndarray):
-        return scores_of_array(given, name)
-    if is_frame(given):
-        return scores_of_table(given, name)
-    if (ranking := libraries.of_object(given, type(given).__name__)) is not None:
+    if isinstance(ranker, str | Path):
+        return _from_text(ranker, source, position)
+    if isinstance(ranker, Model):
+        return of_model(ranker, ranker.solver)
+    if isinstance(ranker, list | tuple | np.ndarray):
+        return scores_of_array(ranker, name)
+    if is_frame(ranker):
+        return scores_of_table(ranker, name)
+    if (ranking := libraries.of_object(ranker, type(ranker).__name__)) is not None:
         return ranking
-    if hasattr(given, "to_numpy"):  # a series
-        return scores_of_array(given.to_numpy(), name)
-    raise ParameterError(f"a {type(given).__name__} gives no scores. Give scores (n_documents,), a model, or {_KINDS}.")
+    if hasattr(ranker, "to_numpy"):  # a series
+        return scores_of_array(ranker.to_numpy(), name)
+    raise ParameterError(
+        f"a {type(ranker).__name__} gives no scores. Give scores (n_documents,), a model, or {_KINDS}."
+    )
 
 
 def of_model(model: Model, name: str) -> FeatureRanking:
@@ -91,12 +90,12 @@ def of_model(model: Model, name: str) -> FeatureRanking:
     return FeatureRanking(name, wanted, lambda queries: model.predict(queries), model.metric)
 
 
-def _from_text(given: str | Path, source: object, position: str | None) -> Ranking:
-    text = str(given)
-    path = Path(given)
+def _from_text(ranker: str | Path, source: object, position: str | None) -> Ranking:
+    text = str(ranker)
+    path = Path(ranker)
     if path.is_file():
         return _from_file(path)
-    if isinstance(given, str) and text.startswith(COLUMN):
+    if isinstance(ranker, str) and text.startswith(COLUMN):
         return of_column(text.removeprefix(COLUMN), source, position)
     if path.is_dir():
         raise DataError(f"{path} is a folder. Give {_KINDS}.")

@@ -1,9 +1,8 @@
-"""The scores of a ranking on data: on one source of documents, and on the parts of a study's data.
+"""The scores of a ranking on data, on one source or on the parts of a study's data, and its metrics by query.
 
-Metrics of rankings by query; those by trec_eval's names are over their pool, all that is retrieved or judged.
-
-A TREC run retrieves the documents that it ranks, any other ranking those of the data. A query of which nothing is
-judged, or nothing retrieved, is left out; trec_eval's -c, complete here, counts judged queries without results as 0.
+Metrics by trec_eval's names are over the pool of a ranking, all that is retrieved or judged. A TREC run retrieves the
+documents that it ranks, any other ranking those of the data. A query of which nothing is judged, or nothing retrieved,
+is left out; trec_eval's -c, complete here, counts judged queries without results as 0.
 """
 
 from __future__ import annotations
@@ -93,14 +92,14 @@ def scores_of_parts(ranking: Ranking, parts: Sequence[QuerySource | None]) -> li
     if not isinstance(ranking, IdScores):
         return [None if part is None else scores_on(ranking, part) for part in parts]
     covered = [part is not None and ranking.covers(part.queries) for part in parts]
-    given = [part.queries for part in parts if part is not None]
+    present = [part.queries for part in parts if part is not None]
     if not any(covered):
         first = next(iter(ranking.by_query))
         raise DataError(
-            f"{ranking.name} has scores of query {first} and others, and of none of the {given[0].n_queries} queries "
-            f"of the data, such as {given[0].query_ids[0]}. Query ids must be the same text in both."
+            f"{ranking.name} has scores of query {first} and others, and of none of the {present[0].n_queries} queries "
+            f"of the data, such as {present[0].query_ids[0]}. Query ids must be the same text in both."
         )
-    ranking.warn_of_unknown(given)
+    ranking.warn_of_unknown(present)
     compared = _compared(parts)
     scores: list[Floats | None] = []
     for number, (part, is_in) in enumerate(zip(parts, covered, strict=True)):
@@ -161,8 +160,8 @@ def measured(
     judged: Mapping[str, ByDocument] = {}
     words: Mapping[str, str] = {}
     if qrels := options.get("qrels"):
-        known = read_judgments(qrels, options)
-        judged, words = known.by_query, known.words
+        judgments = read_judgments(qrels, options)
+        judged, words = judgments.by_query, judgments.words
     elif any(runs):
         judged = _by_query(queries, names, np.maximum(queries.grades, 0.0))
     elif complete:

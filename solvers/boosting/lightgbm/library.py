@@ -1,9 +1,8 @@
-"""LightGBM through its C interface, because importing its Python package costs each process 1.80 s and 118 MB.
+"""LightGBM through its C interface, and features in its bins, which folds, samples and trials of one data set share.
 
-The shared library alone costs 0.31 s and 43 MB: the package imports scikit-learn and pandas. Source: "C API" in the
-documentation of LightGBM, LightGBM/c_api.h; the functions used are the same in 4.6 and 4.7.
-
-Features in the bins of LightGBM. Folds, samples and trials of one data set share them.
+Importing the Python package costs each process 1.80 s and 118 MB, since it imports scikit-learn and pandas; the shared
+library alone costs 0.31 s and 43 MB. Source: "C API" in the documentation of LightGBM, LightGBM/c_api.h; the functions
+used are the same in 4.6 and 4.7.
 
 Bins depend on features alone. Those of queries that were selected from others (Queries.select) are the bins of the
 queries that they come from, which are kept until those are gone.

@@ -1,9 +1,7 @@
-"""The base of the rankers that LightGBM grows: their parameters, and their data in its bins.
+"""The base of the rankers that LightGBM grows: their parameters, their data in its bins, and its trees as Trees.
 
-Trees that LightGBM grows, converted to Trees.
-
-LightGBM is loaded when a model is fitted (library). Its trees are converted at once, so that prediction, saving and
-loading do not need it. With one thread and one seed, two fits give the same bits.
+LightGBM is loaded when a model is fitted. Its trees are converted at once, so that prediction, saving and loading do
+not need it. With one thread and one seed, two fits give the same bits.
 """
 
 from __future__ import annotations

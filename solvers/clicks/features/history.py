@@ -3,11 +3,9 @@
 An event is known from its time plus the gap, and counts for the searches that begin after that; the clicks of an
 impression are known once all of them are. An impression is expected to be clicked as its position was before it. Then
 clicks over expected clicks are a rate that is corrected for positions, and shrunken to 1, which is the rate of the
-positions where the document was shown (`shrinkage`).
+positions where the document was shown (`prior.shrunken`).
 
-A log in the order of time: sorted runs on the disk, one a batch, which are merged in windows of time.
-
-Lengths of time.
+The log is read in the order of time: sorted runs on the disk, one a batch, are merged in windows of time.
 """
 
 from __future__ import annotations
@@ -89,8 +87,8 @@ class ClickHistory:
     >>> import numpy as np
     >>> n = np.arange(3)
     >>> log = [Impressions(0 * n, 0 * n, 0 * n + 1, n % 2.0, n, 1000 * n, None, ["q"], ["d"], ["a", "b", "c"])]
-    >>> (known,) = History(log, gap=0.5)
-    >>> known.features[:, :2].tolist()
+    >>> (events,) = ClickHistory(log, gap=0.5)
+    >>> events.features[:, :2].tolist()
     [[0.0, 0.0], [1.0, 0.0], [2.0, 1.0]]
     """
 
@@ -109,16 +107,16 @@ class ClickHistory:
             features = np.empty((len(time), len(FEATURES)))
             asked = as_ints(np.stack([time, rows["document"], rows["pair"]]))
             fields = (events[name] for name in ("document", "pair", "position", "shown"))
-            known = as_ints(np.stack([happened, *fields]))
+            columns = as_ints(np.stack([happened, *fields]))
             state = documents, pairs, positions
-            _follow(asked, known, as_floats(events["amount"]), *state, HALF_LIFE, features)
+            _follow(asked, columns, as_floats(events["amount"]), *state, HALF_LIFE, features)
             yield SearchEvents(time, rows, features)
 
 
 @compiled
 def _follow(
     asked: Ints,
-    known: Ints,
+    columns: Ints,
     amount: Floats,
     documents: Floats,
     pairs: Floats,
@@ -135,7 +133,7 @@ def _follow(
     pairs       (n, 3) impressions, clicks, expected clicks
     positions   (n, 2) impressions and clicks; in place of position 0 those of all
     """
-    happened, of_document, of_pair, position, shown = known
+    happened, of_document, of_pair, position, shown = columns
     expected = np.empty(len(happened))
     event = 0
     for row in range(asked.shape[1] + 1):

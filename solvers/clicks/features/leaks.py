@@ -1,7 +1,4 @@
-"""Further columns of a click log that a ranker may not learn from: positions, outcomes, and what later events made.
-
-Columns of text beside a click log: what tune makes of them, and numbers by which tests for leaks rank them.
-"""
+"""Further columns of a click log that a ranker may not learn from: positions, outcomes, and what later events made."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from ranktune.solvers.clicks.features.history import FEATURES, SearchEvents
 from ranktune.solvers.clicks.reading.events import MOST_TEXTS
 from ranktune.solvers.core.arrays import Array, Floats, Ints, as_floats, as_ints
 from ranktune.solvers.data.columns.encoding import Age
-from ranktune.solvers.data.columns.learning import FeatureColumn, taken
+from ranktune.solvers.data.columns.learning import FeatureColumn, feature_columns
 from ranktune.solvers.data.columns.roles import Roles
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.sources.inspection import MIN_PAIRS, MIN_QUERIES, NEARLY_ALL, POSITION
@@ -87,7 +84,7 @@ def leaks(
 
     Parameters
     ----------
-    history : iterable of Known
+    history : iterable of SearchEvents
         All of a log.
     names : sequence of str
         The columns.
@@ -102,31 +99,31 @@ def leaks(
         return []
     share = min(1.0, MOST_ROWS / n_impressions)
     parts: list[tuple[Array, ...]] = []
-    for known in history:
-        of_search, of_document = (drawn(known.rows[name], share) for name in ("search", "document"))
-        ratios = known.features[:, [FEATURES.index("document_ratio"), FEATURES.index("pair_ratio")]]
-        kept = of_search | of_document
-        columns = known.rows, known.time, of_search, of_document, values(known), ratios
-        parts.append(tuple(column[kept] for column in columns))
+    for window in history:
+        of_search, of_document = (drawn(window.rows[name], share) for name in ("search", "document"))
+        ratios = window.features[:, [FEATURES.index("document_ratio"), FEATURES.index("pair_ratio")]]
+        rows_drawn = of_search | of_document
+        columns = window.rows, window.time, of_search, of_document, values(window), ratios
+        parts.append(tuple(column[rows_drawn] for column in columns))
     rows, time, of_search, of_document, further, ratios = (np.concatenate(each) for each in zip(*parts, strict=True))
     shown, future = _Searches(rows[of_search]), Future(rows[of_document], time[of_document])
     before = max(map(shown.ndcg, ratios[of_search].T))
     unknown = float("nan"), before
     found = []
     for name, column in zip(names, further.T, strict=True):
-        given = column[~np.isnan(column)]
-        if not given.size or not (len(given) < len(column) or given.min() < given.max()):
+        present = column[~np.isnan(column)]
+        if not present.size or not (len(present) < len(column) or present.min() < present.max()):
             found.append(Leak(name, CONSTANT, "is the same in all impressions.", *unknown))
             continue
-        x = np.where(np.isnan(column), np.nextafter(given.min(), -np.inf), column)
+        x = np.where(np.isnan(column), np.nextafter(present.min(), -np.inf), column)
         value = x
         if name in texts:
-            taken = category_of(texts_of(column[of_search], texts[name]), shown.search)
-            if not taken.is_usable or len(texts[name]) > MOST_TEXTS:
-                found.append(Leak(name, TEXT, f"is left out: {taken.what}, of which no category is made.", *unknown))
+            learnt = category_of(texts_of(column[of_search], texts[name]), shown.search)
+            if not learnt.is_usable or len(texts[name]) > MOST_TEXTS:
+                found.append(Leak(name, TEXT, f"is left out: {learnt.what}, of which no category is made.", *unknown))
                 continue
             x = in_order(column, texts[name])
-            value = x if isinstance(taken.kind, Age) else rates(rows, x)
+            value = x if isinstance(learnt.kind, Age) else rates(rows, x)
         kind, reason = shown.suspicion(value[of_search], x[of_search], name in texts)
         if not kind and _changes_with_clicks(rows[of_document], value[of_document]):
             kind, reason = OUTCOME, "changes with the click of its own row."
@@ -175,8 +172,8 @@ class _Searches:
         if pairs >= MIN_PAIRS and agreement >= NEARLY_ALL:
             return OUTCOME, f"alone tells what is clicked in a search in {agreement:.1%} of the pairs."
         levels, counts = np.unique(level, return_counts=True)
-        given = level != levels[counts.argmax()]
-        n, n_clicked = int(given.sum()), int(clicked[given].sum())
+        differs = level != levels[counts.argmax()]
+        n, n_clicked = int(differs.sum()), int(clicked[differs].sum())
         if n_clicked >= NEARLY_ALL * n and binom.sf(n_clicked - 1, n, clicked.mean()) < CHANCE:
             return OUTCOME, "has more than its commonest value only where something was clicked."
         return "", ""
@@ -210,7 +207,7 @@ def texts_of(values: Floats, texts: Array) -> list[str | None]:
 def category_of(column: list[str | None], search: Ints) -> FeatureColumn:
     """Return what tune takes a column of text as, (n,); search is the number of the search of each row."""
     table = pa.table({"x": pa.array(column, pa.string())})
-    return taken(table, Roles({}, ("x",)), lambda: search, "keep", len(column))["x"]
+    return feature_columns(table, Roles({}, ("x",)), lambda: search, "keep", len(column))["x"]
 
 
 def in_order(values: Floats, texts: Array) -> Floats:

@@ -1,6 +1,6 @@
 """A table to learn rankings from: the impressions of a click log, with what was known before each search.
 
-Columns of documents, or of documents for queries, from a table beside a click log.
+Columns of documents, or of documents for queries, may come from a table beside the log.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class DocumentTable:
     query: str | None
 
     @classmethod
-    def read(cls, path: str | Path, known: Mapping[str, Sequence[str]] | None = None) -> Self:
+    def read(cls, path: str | Path, columns: Mapping[str, Sequence[str]] | None = None) -> Self:
         """Return the table of a csv, Parquet or jsonl file.
 
-        The column of document ids, and that of queries if there is one, have the names of the log, which known has by
+        The column of document ids, and that of queries if there is one, have the names of the log, which columns has by
         role, or are recognised as in a log. Raises DataError where the file cannot be read or names no documents.
         """
-        names = {role: (*(known or {}).get(role, ()), *NAMES[role]) for role in ("document", "query")}
+        names = {role: (*(columns or {}).get(role, ()), *NAMES[role]) for role in ("document", "query")}
         table = open_table(Path(path), names, needed=["document"])
         query = table.roles.get("query", [None])[0]
         return cls(path, table.read(text=True), table.roles["document"][0], query)
@@ -97,8 +97,8 @@ class DocumentTable:
         row = np.full(n, rest.num_rows)
         row[place[place >= 0]] = np.flatnonzero(place >= 0)
         left = [name for name in rest.column_names if name not in names]
-        known = {name: of_column.names for name, of_column in texts.items()}
-        return DocumentColumns(names, "document" if self.query is None else "pair", row, as_floats(values), known, left)
+        words = {name: of_column.names for name, of_column in texts.items()}
+        return DocumentColumns(names, "document" if self.query is None else "pair", row, as_floats(values), words, left)
 
 
 KEYS = ("qid", "document", "grade", DOCUMENT_WEIGHT, POSITION)
@@ -149,7 +149,7 @@ class Training:
     Examples
     --------
     >>> log = ClickLog.open("log.csv", further=True)  # doctest: +SKIP
-    >>> fitted = PositionBased().fit(Counts.of(log))  # doctest: +SKIP
+    >>> fitted = PositionBased().fit(ClickCounts.of(log))  # doctest: +SKIP
     >>> training = Training(log, fitted.examination, documents=DocumentTable.read("products.csv"))  # doctest: +SKIP
     >>> training.write("training.parquet")  # tune with document_weight="document_weight"  # doctest: +SKIP
     """
@@ -178,10 +178,10 @@ class Training:
         suspect = [leak.name for leak in self.leaks]
         self._kept = [number for number, name in enumerate(names) if name not in suspect]
         self.feature_names = [*FEATURES, *(names[number] for number in self._kept)]
-        known = self._is_known(counts.position)
-        clicks = np.where(known, counts.clicks, 0.0)
+        weighted = self._is_known(counts.position)
+        clicks = np.where(weighted, counts.clicks, 0.0)
         self.clipped = float(clicks[self._weight(counts.position) > CLIP].sum() / max(clicks.sum(), 1e-300))
-        self.left_out = int(counts.shown[~known].sum())
+        self.left_out = int(counts.shown[~weighted].sum())
 
     def _is_known(self, position: Ints) -> Mask:
         return np.isin(position, self.examination.position[self.examination.known])
@@ -189,22 +189,22 @@ class Training:
     def _weight(self, position: Ints) -> Floats:
         return 1.0 / np.maximum(self.examination.at(position), 1e-300)
 
-    def _further(self, known: SearchEvents) -> Floats:
-        parts = [known.rows["further"]]
+    def _further(self, window: SearchEvents) -> Floats:
+        parts = [window.rows["further"]]
         if self._documents is not None:
-            parts.append(self._documents.at(known.rows))
+            parts.append(self._documents.at(window.rows))
         return np.concatenate(parts, axis=1)
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the table in parts: qid, document, grade, document_weight, position and features, by time."""
         names = np.array(self.history.counts.documents, dtype=object)
         for window in self.history:
-            known = self._is_known(window.rows["position"])
-            rows, click = window.rows[known], window.rows["click"][known]
+            weighted = self._is_known(window.rows["position"])
+            rows, click = window.rows[weighted], window.rows["click"][weighted]
             weight = np.where(click > 0.0, np.minimum(self._weight(rows["position"]), CLIP), 1.0)
             documents = names[rows["document"]].tolist()
             keys = dict(zip(KEYS, (rows["search"], documents, click, weight, rows["position"]), strict=True))
-            features = np.concatenate([window.features, self._further(window)[:, self._kept]], axis=1)[known]
+            features = np.concatenate([window.features, self._further(window)[:, self._kept]], axis=1)[weighted]
             columns = dict(zip(self.feature_names, features.T, strict=True))
             texts = {
                 name: pa.array(texts_of(columns[name], self._texts[name]), pa.string())

@@ -76,10 +76,10 @@ class JudgedLog:
                 "value": float(value),
                 "low": float(low),
                 "high": float(high),
-                "known": bool(known),
+                "known": bool(is_known),
                 "status": str(status),
             }
-            for place, value, low, high, known, status in rows
+            for place, value, low, high, is_known, status in rows
         ]
         values: Json = {
             "model": self.model,
@@ -99,7 +99,7 @@ class JudgedLog:
 
 
 def judged(
-    log: ClickLog, model: str, propensities: Examination | None, judge_share: float, given: Given | None, say: Say
+    log: ClickLog, model: str, propensities: Examination | None, judge_share: float, grades: Given | None, say: Say
 ) -> JudgedLog:
     """Return the judgments of a log by a model, which is compared with the others on the latest sessions.
 
@@ -132,9 +132,9 @@ def judged(
     say(f"fitting {model} to all sessions")
     chosen = MODELS[model].make(propensities).fit(counts)
     judgments, agreed = chosen.judgments(), None
-    if given is not None:
+    if grades is not None:
         others = _every(counts, propensities, say, but=model)[0]
-        agreed = agreement({name: found.judgments() for name, found in {model: chosen, **others}.items()}, given)
+        agreed = agreement({name: found.judgments() for name, found in {model: chosen, **others}.items()}, grades)
     untold = int((chosen.examination.known & ~chosen.examination.estimable).sum())
     if untold:
         remarks.append(

@@ -1,7 +1,4 @@
-"""Click models compared by the clicks of later sessions.
-
-How well the judgments of click models agree with those of people, query by query.
-"""
+"""Click models compared by the clicks of later sessions, and by how well their judgments agree with those of people."""
 
 from __future__ import annotations
 
@@ -108,8 +105,8 @@ def _compared(names: list[str], loss: Floats, shown: Floats) -> dict[str, ModelL
         return ratio(as_floats(shown * values), shown, session)
 
     rows = {}
-    for name, own in zip(names, loss, strict=True):
-        value, behind = mean(own), mean(own - best)
+    for name, losses in zip(names, loss, strict=True):
+        value, behind = mean(losses), mean(losses - best)
         rows[name] = ModelLoss(value.value, value.low, value.high, behind.value, behind.low, behind.high)
     return dict(sorted(rows.items(), key=lambda item: item[1].loss))
 
@@ -119,10 +116,10 @@ METRIC = "ndcg@10"
 
 def mean_of(values: Floats) -> ClickEstimate:
     """Return the mean of the values of queries that are known, (n_queries,), with its 95 % interval."""
-    known = values[~np.isnan(values)]
-    if not len(known):
+    present = values[~np.isnan(values)]
+    if not len(present):
         return ClickEstimate(np.nan, np.nan, np.nan)
-    return ratio(known, np.ones(len(known)), np.arange(len(known)))
+    return ratio(present, np.ones(len(present)), np.arange(len(present)))
 
 
 @dataclass(frozen=True)
@@ -143,23 +140,23 @@ class ClickAgreement:
     queries: int
 
 
-def agreement(models: Mapping[str, Judgments], given: Given) -> ClickAgreement:
+def agreement(models: Mapping[str, Judgments], judged: Given) -> ClickAgreement:
     """Return the agreement of judgments of the same log. Raises DataError where no query has two different grades."""
     from scipy.stats import kendalltau
 
     first = next(iter(models.values()))
     relevance = np.array([each.relevance for each in models.values()])  # (n_models, n_pairs)
-    grades = np.array([given.grade(*pair) for pair in zip(first.query, first.document, strict=True)])
+    grades = np.array([judged.grade(*pair) for pair in zip(first.query, first.document, strict=True)])
     both = np.flatnonzero(~np.isnan(grades) & ~np.isnan(relevance).any(axis=0))
     ids = np.array(first.query, dtype=object)[both]
     different = _different(ids.tolist(), grades[both])
     if not different:
         raise DataError(
-            f"{given.path} and the log share {len(both)} pairs of a query and a document with a known judgment, and no "
-            "query has two different grades among them. Query and document ids must be the same text in both."
+            f"{judged.path} and the log share {len(both)} pairs of a query and a document with a known judgment, and "
+            "no query has two different grades among them. Query and document ids must be the same text in both."
         )
-    kept = np.isin(ids, list(different))
-    both, ids = both[kept], ids[kept]
+    in_both = np.isin(ids, list(different))
+    both, ids = both[in_both], ids[in_both]
     queries = Queries.from_arrays(np.zeros((len(both), 1)), grades[both], qid=ids)
     order = np.arange(len(both)) if queries.rows is None else queries.rows
     metric, ends = chosen_metric(METRIC, queries), queries.starts
@@ -167,7 +164,7 @@ def agreement(models: Mapping[str, Judgments], given: Given) -> ClickAgreement:
     for name, values in zip(models, relevance[:, both[order]], strict=True):
         ndcg[name] = mean_of(metric.per_query(values, queries))
         parts = zip(np.split(values, ends[1:-1]), np.split(queries.grades, ends[1:-1]), strict=True)
-        kendall[name] = mean_of(np.array([kendalltau(own, theirs).statistic for own, theirs in parts]))
+        kendall[name] = mean_of(np.array([kendalltau(scores, theirs).statistic for scores, theirs in parts]))
     return ClickAgreement(ndcg, kendall, len(both), queries.n_queries)
 
 

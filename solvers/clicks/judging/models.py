@@ -30,8 +30,8 @@ class Named:
 
     def make(self, propensities: Examination | None = None) -> ClickModel:
         """Return the model."""
-        given = {"propensities": propensities} if self.takes_propensities else {}
-        return cast("ClickModel", named(f"ranktune.solvers.clicks.{self.place}")(**given))
+        options = {"propensities": propensities} if self.takes_propensities else {}
+        return cast("ClickModel", named(f"ranktune.solvers.clicks.{self.place}")(**options))
 
 
 MODELS: NamedTable[Named] = NamedTable(

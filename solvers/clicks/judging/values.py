@@ -1,7 +1,4 @@
-"""The expected clicks of a ranking by a click log, with intervals between sessions.
-
-From the files of a click log to what it says of rankings.
-"""
+"""The expected clicks of a ranking by the files of a click log, with intervals between sessions."""
 
 from __future__ import annotations
 
@@ -68,10 +65,10 @@ def values_of(
     session, bottom = as_ints(np.arange(int(judging.sum()))), bottom[judging]
 
     def estimates(tops: Floats) -> dict[str, ClickEstimate]:
-        return {name: ratio(as_floats(own), bottom, session) for name, own in zip(CLICK_METRICS, tops, strict=True)}
+        return {name: ratio(as_floats(each), bottom, session) for name, each in zip(CLICK_METRICS, tops, strict=True)}
 
     values = top[:, :, judging]
-    return [estimates(own) for own in (*values, *(values[0] - values[1:]))]
+    return [estimates(each) for each in (*values, *(values[0] - values[1:]))]
 
 
 def _examined(gains: ClickGains, queries: Queries, scores: Floats) -> Floats:
@@ -96,9 +93,9 @@ def open_gains(
     Raises DataError where it cannot be read or is too small for a click model, ParameterError for a role or a
     propensity that cannot be.
     """
-    known = None if propensities is None else given_propensities(propensities)
+    examination = None if propensities is None else given_propensities(propensities)
     try:
         log = ClickLog.open(*logs, columns=columns)
-        return log, ClickGains.of(log, known)
+        return log, ClickGains.of(log, examination)
     except DataError as error:
         raise DataError(str(error).replace(" columns={", " click_columns={")) from None

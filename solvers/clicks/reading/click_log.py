@@ -1,7 +1,4 @@
-"""A click log: files of events, read once, and the impressions in them.
-
-What a reader of a log should know: the columns found, what was assumed, and what is suspicious.
-"""
+"""A click log: files of events, read once, the impressions in them, and remarks on what was found or is suspicious."""
 
 from __future__ import annotations
 
@@ -44,10 +41,10 @@ _COUNTS = {
 }
 
 
-def remarks_of(store: Store, rules: LogRules, seen: Seen, *, given: int | None) -> Iterator[str]:
+def remarks_of(store: Store, rules: LogRules, seen: Seen, *, begin: int | None) -> Iterator[str]:
     """Yield the remarks on a log; given is the first position that the user gave."""
     yield from _on_columns(store, rules)
-    yield from _on_positions(store, rules, seen, given)
+    yield from _on_positions(store, rules, seen, begin)
     bots = int(rules.bots.sum())
     if bots:
         yield (
@@ -83,14 +80,14 @@ def _on_columns(store: Store, rules: LogRules) -> Iterator[str]:
         yield "There are no times: clicks cannot be ordered, and duplicates of impressions cannot be found."
 
 
-def _on_positions(store: Store, rules: LogRules, seen: Seen, given: int | None) -> Iterator[str]:
-    said = "as given" if given is not None else "by the positions seen"
+def _on_positions(store: Store, rules: LogRules, seen: Seen, begin: int | None) -> Iterator[str]:
+    origin = "as given" if begin is not None else "by the positions seen"
     for first in (0, 1):
         sources = [source for source in sorted(store.starts) if rules.first[source] == first]
         if sources:
             where = [store.sources.names[source] for source in sources if source != NONE]
             of = f" in {listed(where)}" if where else ""
-            yield f"Positions begin at {first}{of}, {said}."
+            yield f"Positions begin at {first}{of}, {origin}."
     if len(seen.positions) == 1:
         (position,) = seen.positions
         yield f"All impressions are at position {position}: the log says nothing of the effect of positions."
@@ -243,7 +240,7 @@ class ClickLog:
     @property
     def remarks(self) -> list[str]:
         """The columns found, what was assumed, and what is suspicious."""
-        return list(remarks_of(self._store, self._rules, self._pass()[1], given=self._given))
+        return list(remarks_of(self._store, self._rules, self._pass()[1], begin=self._given))
 
     def parts(self, share: float) -> tuple[Self, Self]:
         """Return the sessions without a share of them, and that share: the latest ones by their first events.

@@ -1,7 +1,4 @@
-"""A part of a log to rows of the store: what each line is, and which are left out whatever else the log holds.
-
-Columns of text, as Arrow holds them, to texts, numbers and categories.
-"""
+"""A part of a log to rows of the store: what each line is, and which are left out whatever else the log holds."""
 
 from __future__ import annotations
 
@@ -49,13 +46,13 @@ def add_events(batch: pa.RecordBatch, roles: Roles, weights: Mapping[str, float]
         if name in roles
     }
     reasons = _reasons(cells, roles, weights, kind, place, time, amount, apart=apart, now=now)
-    kept = store.account.sift(chain(_actions(kind, weights, store), reasons))
-    if not kept.any():
+    used = store.account.sift(chain(_actions(kind, weights, store), reasons))
+    if not used.any():
         return
-    which = pa.array(kept)
+    which = pa.array(used)
     cells = {role: column.filter(which) for role, column in cells.items()}
-    kind, place, time = kind[kept], place[kept], time[kept]
-    amount = {name: number[kept] for name, number in amount.items()}
+    kind, place, time = kind[used], place[used], time[used]
+    amount = {name: number[used] for name, number in amount.items()}
     numbers = int(np.isfinite(numbers_of(cells["time"])).sum())
     store.times.update(numbers=numbers, dates=int((time != NO_TIME).sum()) - numbers)
     store.has_clock |= bool((time[time != NO_TIME] % DAY != 0).any())

@@ -49,9 +49,9 @@ class Sieve:
 
     def leave(self, reasons: Mapping[str, Mask]) -> Mask:
         """Leave rows out by the first reason that each has, and return which stay. A result of a query is no line."""
-        kept = self.account.sift(reasons.items(), self.rows["kind"] != RESULT)
-        self.rows = self.rows[kept]
-        return kept
+        used = self.account.sift(reasons.items(), self.rows["kind"] != RESULT)
+        self.rows = self.rows[used]
+        return used
 
 
 def impressions_of(rows: Array, rules: LogRules, account: ReadingAccount, seen: Counter[str]) -> tuple[Array, Ints]:
@@ -122,9 +122,9 @@ def _name_queries(sieve: Sieve) -> None:
         account.used["query"] += useful
         account.left_out["a query for which nothing was shown"] += len(queries) - useful
         rows = rows[~np.isin(rows["kind"], (QUERY, RESULT)) | derived]
-        own = rows[rows["query"] != NONE]
+        named = rows[rows["query"] != NONE]
         _take_queries(rows, queries, np.ones(len(rows), dtype=bool))
-        _take_queries(rows, own[first_of(own["search"])], rows["query"] == NONE)
+        _take_queries(rows, named[first_of(named["search"])], rows["query"] == NONE)
         sieve.rows = rows
     sieve.leave({"no partner query": sieve.rows["query"] == NONE})
 
@@ -166,15 +166,15 @@ def _join(impressions: Array, settled: Ints, events: Array, rules: LogRules, sie
     place = np.where(is_before | is_after, np.append(order, NONE)[after - is_before], NONE)
     elsewhere = np.isin(key(events, "position"), key(impressions, "position"))
     sieve.rows = events
-    kept = sieve.leave(
+    used = sieve.leave(
         {
             "no impression in its search": (place == NONE) & ~elsewhere,
             "another document was shown at its position": place == NONE,
             "repeated for its impression": ~first_of(place, events["kind"]),
         }
     )
-    events, place = sieve.rows, place[kept]
-    sieve.seen["early"] += int((is_after & ~is_before)[kept].sum())
+    events, place = sieve.rows, place[used]
+    sieve.seen["early"] += int((is_after & ~is_before)[used].sum())
     weights = np.array([rules.weights.get(kind, 0.0) for kind in rules.kinds])
     for number, count in enumerate(np.bincount(events["kind"])):
         if count:

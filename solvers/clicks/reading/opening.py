@@ -1,7 +1,4 @@
-"""All files of a log into a store, with the checks that need the whole log.
-
-Files of a log as batches of text: tables of all kinds, and JSON lines whose faults are counted.
-"""
+"""All files of a log, tables and JSON lines, into a store, with the checks that need the whole log."""
 
 from __future__ import annotations
 
@@ -134,8 +131,8 @@ def check_store(store: Store, weights: Mapping[str, float], paths: str) -> None:
 
 def bots_of(store: Store) -> Mask:
     """Return whether each session is no person's, (n_sessions,)."""
-    sessions, known = store.sessions, slice(len(store.session_names.names))
-    shown, clicked = sessions.shown[known], sessions.clicked[known]
+    sessions, named = store.sessions, slice(len(store.session_names.names))
+    shown, clicked = sessions.shown[named], sessions.clicked[named]
     documents = clicked.copy()  # a double click is of one document
     for rows in store.read() if "kind" in store.columns else ():
         clicks = rows[rows["kind"] == CLICK]
@@ -144,10 +141,10 @@ def bots_of(store: Store) -> Mask:
     return (clicked > MOST_CLICKS) | ((shown >= MANY_SHOWN) & (documents >= SURE_CLICKS * shown))
 
 
-def first_positions(store: Store, given: int | None) -> dict[int, int]:
+def first_positions(store: Store, first: int | None) -> dict[int, int]:
     """Return application -> the position at which its lists begin."""
     return {
-        source: int(counts[0] < max(ZEROS * counts[1], 1)) if given is None else given
+        source: int(counts[0] < max(ZEROS * counts[1], 1)) if first is None else first
         for source in range(NONE, len(store.sources.names))
         for counts in (store.starts.get(source, Counter()),)
     }
@@ -164,9 +161,9 @@ def batches(path: Path, wanted: Collection[str] | None, account: ReadingAccount)
     """
     if path.is_file() and kind_of(path) == "json":
         objects = (record for _, record in records(path, account.skip))
-        while held := list(islice(objects, OBJECTS)):
-            account.lines += len(held)
-            yield _of_objects(held, wanted)
+        while block := list(islice(objects, OBJECTS)):
+            account.lines += len(block)
+            yield _of_objects(block, wanted)
         return
     table = open_table(path)
     if kind_of(path) == "csv":
@@ -177,10 +174,10 @@ def batches(path: Path, wanted: Collection[str] | None, account: ReadingAccount)
         yield batch
 
 
-def _of_objects(held: Sequence[Record], wanted: Collection[str] | None) -> pa.RecordBatch:
+def _of_objects(records: Sequence[Record], wanted: Collection[str] | None) -> pa.RecordBatch:
     """Return the columns that are wanted of objects; an inner object is an empty column beside those of its fields."""
     found = dict[str, set[type]]()
-    for record in held:
+    for record in records:
         look(record, "", found)
     for name in list(found):
         for end, sign in enumerate(name):
@@ -188,4 +185,4 @@ def _of_objects(held: Sequence[Record], wanted: Collection[str] | None) -> pa.Re
                 found.setdefault(name[:end], {dict})
     kinds = {name: kind - {type(None)} for name, kind in found.items() if wanted is None or plain(name) in wanted}
     types = {name: pa.list_(pa.string()) if kind == {list} else pa.string() for name, kind in kinds.items()}
-    return batch_of(held, types or {"": pa.null()})
+    return batch_of(records, types or {"": pa.null()})

@@ -47,8 +47,8 @@ def mixed(*columns: Array) -> Array:
     """Return 64 bits that stand for the values of columns in each row, (n,): rows that are equal have equal ones."""
     bits = np.ones(len(columns[0]), np.uint64)
     for column in columns:
-        own = column if column.dtype.itemsize == 8 else column.astype(np.int64)
-        bits = (bits + own.view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        wide = column if column.dtype.itemsize == 8 else column.astype(np.int64)
+        bits = (bits + wide.view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
         bits ^= bits >> np.uint64(32)
     return bits
 

@@ -1,12 +1,10 @@
-"""Archives of arrays, .npz, with a header of JSON values where there is one. Equal content gives equal bytes.
+"""Files of arrays: archives, .npz, some with a header of JSON values, and .npy files that grow row by row.
 
-An archive has a checksum for each member. All bytes of a member are compared with it, and the length that its header
-declares with theirs, before an array is made. Reading runs no code.
+Equal content gives equal archives. An archive has a checksum for each member. All bytes of a member are compared with
+it, and the length that its header declares with theirs, before an array is made. Reading runs no code.
 
-Arrays in .npy files that grow row by row, and that are mapped where they are what was declared of them.
-
-What is declared of an array is its type with the byte order, its shape, and its checksum, the CRC-32 of its bytes as in
-zip files: it notices damage at 4 GB a second.
+An .npy file is mapped where it is what was declared of it: its type with the byte order, its shape, and its checksum,
+the CRC-32 of its bytes as in zip files, which notices damage at 4 GB a second.
 """
 
 from __future__ import annotations

@@ -54,11 +54,11 @@ def by_option(decisions: Iterable[ColumnQuestion]) -> dict[str, list[str]]:
     return columns
 
 
-def answered(given: Mapping[str, object], decisions: Iterable[ColumnQuestion]) -> dict[str, object]:
+def answered(options: Mapping[str, object], decisions: Iterable[ColumnQuestion]) -> dict[str, object]:
     """Return options of reading with the answers of decisions."""
-    dropped = as_list(cast(Sequence[str] | str, given.get("drop") or ()))
+    dropped = as_list(cast(Sequence[str] | str, options.get("drop") or ()))
     columns = by_option(decisions).items()
-    return {**given, **{option: [*dropped, *names] if option == "drop" else names[-1] for option, names in columns}}
+    return {**options, **{option: [*dropped, *names] if option == "drop" else names[-1] for option, names in columns}}
 
 
 class Undecided(DataError):
@@ -74,12 +74,12 @@ class Undecided(DataError):
         """Pickle the decisions: a worker process may read the data."""
         return Undecided, (self.decisions, self.place)
 
-    def in_call(self, function: str, given: Mapping[str, object]) -> Undecided:
+    def in_call(self, function: str, options: Mapping[str, object]) -> Undecided:
         """Return the same with a whole call of a public function, which was called with given."""
-        return Undecided(self.decisions, self.place, f"ranktune.{function}({self._arguments(given)})")
+        return Undecided(self.decisions, self.place, f"ranktune.{function}({self._arguments(options)})")
 
-    def _arguments(self, given: Mapping[str, object]) -> str:
-        shown = {name: repr(value) for name, value in answered(given, self.decisions).items()}
+    def _arguments(self, options: Mapping[str, object]) -> str:
+        shown = {name: repr(value) for name, value in answered(options, self.decisions).items()}
         return ", ".join(
             f"{name}={name if text[0] == '<' or chr(10) in text else text}" for name, text in shown.items()
         )

@@ -1,9 +1,8 @@
 """How the columns of a table became numbers: learnt from the training table, applied to every other table alike.
 
 A numeric column is a feature of the same name, as is one of amounts. Every other column gives the features that its
-kind names, such as colour=red of a category, and published:age_days of dates.
-
-The features of a table as a data frame again, for estimators that choose columns by name.
+kind names, such as colour=red of a category, and published:age_days of dates. The features of a table become a data
+frame again for estimators that choose columns by name.
 """
 
 from __future__ import annotations
@@ -143,13 +142,13 @@ class TableEncoding:
 
 def check_features(present: Sequence[str], needed: Sequence[str], *, exact: bool = True, what: str = "") -> None:
     """Raise DataError where the needed features are not all present, or (exact) others are; what begins the message."""
-    given, known = set(present), set(needed)
-    extra = [name for name in present if name not in known]
+    names_present, names_needed = set(present), set(needed)
+    extra = [name for name in present if name not in names_needed]
     if exact and extra:
         raise DataError(
             f"{what}features that the training data does not have: {listed(extra)}. Leave those columns out."
         )
-    absent = [name for name in needed if name not in given]
+    absent = [name for name in needed if name not in names_present]
     if absent:
         raise DataError(f"{what}lacks the features {listed(absent)} of the training data. Add those columns.")
 

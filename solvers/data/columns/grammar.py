@@ -1,8 +1,7 @@
-"""What all formats share: what a number is, that a name is given once, and which whole numbers a double holds.
+"""What all formats share: what a number is, that a name stands once, and which whole numbers a double holds.
 
-Every reader asks here, so that a table is read alike in each format, or refused.
-
-Numbers in text as people write them: money, percentages, thousands, decimal commas. A column is read in one way.
+Every reader asks here, so that a table is read alike in each format, or refused. Numbers in text may be as people write
+them: money, percentages, thousands, decimal commas. A column is read in one way.
 """
 
 from __future__ import annotations
@@ -74,18 +73,18 @@ def repeated(names: Iterable[T]) -> T | None:
 _DECODER = json.JSONDecoder(object_pairs_hook=once)
 
 
-def values_by_name(given: object, rule: str, read: Callable[[str], T | None]) -> dict[str, T]:
+def values_by_name(written: object, rule: str, read: Callable[[str], T | None]) -> dict[str, T]:
     """Return values by name, given as a mapping, as text such as "a=1,b=2", or as several texts.
 
     Raises ParameterError, with the rule, in which {} is what is given, for anything else, and where read returns None.
     """
-    texts = given if isinstance(given, list | tuple) else [given]
+    texts = written if isinstance(written, list | tuple) else [written]
     parts = (part for text in texts for part in re.split(",(?=[^,]*=)", str(text)) if part.strip())
-    pairs = given.items() if isinstance(given, Mapping) else (part.rpartition("=")[::2] for part in parts)
+    pairs = written.items() if isinstance(written, Mapping) else (part.rpartition("=")[::2] for part in parts)
     values = {str(name).strip(): read(str(value).strip()) for name, value in pairs}
     found = {name: value for name, value in values.items() if name and value is not None and value != ""}
     if len(found) < len(values):
-        raise ParameterError(rule.replace("{}", repr(given)))
+        raise ParameterError(rule.replace("{}", repr(written)))
     return found
 
 
@@ -106,10 +105,10 @@ def without_largest(values: Array, what: str) -> Array:
     return np.where(largest, values.dtype.type(np.nan), values)
 
 
-def warn_of_rounding(given: Callable[[int], float], doubles: Array, what: str) -> None:
+def warn_of_rounding(number_at: Callable[[int], float], doubles: Array, what: str) -> None:
     """Warn (RankTuneWarning) where a number is whole and no double; doubles are the numbers of given(place)."""
     large = np.flatnonzero(np.abs(doubles) >= EXACT)[:_LOOKED_AT].tolist()
-    lost = next((number for number in (given(place) for place in large) if int(number) != int(float(number))), None)
+    lost = next((number for number in (number_at(place) for place in large) if int(number) != int(float(number))), None)
     if lost is not None:
         warnings.warn(
             f"{what} holds whole numbers beyond 2**53, such as {lost}, which are rounded to {float(lost):.0f}. Ids are "

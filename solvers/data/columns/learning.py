@@ -92,7 +92,7 @@ def learn(table: pa.Table, roles: Roles, query_of_row: Callable[[], Ints], missi
     query_of_row gives the number of the query of each row, (n_rows,). Raises Undecided for columns that cannot be
     features.
     """
-    columns = taken(table, roles, query_of_row, missing, levels)
+    columns = feature_columns(table, roles, query_of_row, missing, levels)
     unusable = {name: column.what for name, column in columns.items() if not column.is_usable}
     if unusable:
         raise no_features(unusable, [name for name in unusable if columns[name].is_id])
@@ -105,18 +105,18 @@ def learn(table: pa.Table, roles: Roles, query_of_row: Callable[[], Ints], missi
     return encoding
 
 
-def taken(
+def feature_columns(
     table: pa.Table, roles: Roles, query_of_row: Callable[[], Ints], missing: str, levels: int
 ) -> dict[str, FeatureColumn]:
     """Return what each feature column is taken as; a category gives features for so many levels at most."""
     ids = roles["document"] is None
     return {
-        name: NUMBER if column.is_numeric else _taken(column, query_of_row(), missing, levels, ids=ids)
+        name: NUMBER if column.is_numeric else _feature_column(column, query_of_row(), missing, levels, ids=ids)
         for name, column in ((name, table_column(table, name)) for name in roles.features)
     }
 
 
-def _taken(column: TableColumn, query_of_row: Ints, missing: str, most: int, *, ids: bool) -> FeatureColumn:
+def _feature_column(column: TableColumn, query_of_row: Ints, missing: str, most: int, *, ids: bool) -> FeatureColumn:
     """Return what a column without numbers is taken as; ids: it may be the id of the document."""
     times = dates_or_none(column)
     if times is not None:

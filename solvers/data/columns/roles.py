@@ -173,8 +173,8 @@ def number_each(
     """
     if len(words) > MOST_GRADES:
         return name_grades(problem, others)
-    given = {word: f"{number:.15g}" for word, number in numbers.items()}
-    pairs = ",".join(f"{word}={given.get(word, NUMBER)}" for word in dict.fromkeys([*given, *words]))
+    grade_of = {word: f"{number:.15g}" for word, number in numbers.items()}
+    pairs = ",".join(f"{word}={grade_of.get(word, NUMBER)}" for word in dict.fromkeys([*grade_of, *words]))
     return Undecided([ColumnQuestion(f'{problem} Give the number of each: grades="{pairs}".', [("grades", pairs)])])
 
 
@@ -209,11 +209,11 @@ def roles(
     assigned = {"query": query, "grade": _grade(left, free, wanted, qrels, asked)}
     assigned["document"] = _document(free)
     for role, about in ROLES.items():
-        given = getattr(wanted, about.option)
-        if role not in ("grade", "query") and given is not None:
-            assigned[role] = _present(left, given)
-    taken = {role: column for role in ROLES if (column := assigned.get(role)) is not None}
-    used = set(taken.values())
+        named = getattr(wanted, about.option)
+        if role not in ("grade", "query") and named is not None:
+            assigned[role] = _present(left, named)
+    by_role = {role: column for role in ROLES if (column := assigned.get(role)) is not None}
+    used = set(by_role.values())
     if wanted.features is not None:
         selected = _selected(columns, wanted.features, "features")
         features = [name for name in selected if name in left and (name in chosen or name not in used)]
@@ -236,7 +236,7 @@ def roles(
     dropped |= {name: reason for name in left if name not in used}
     if not features:
         raise DataError(f"there are no feature columns, only {shown(names)}. Add numeric columns.")
-    return Roles(taken, tuple(features), dropped)
+    return Roles(by_role, tuple(features), dropped)
 
 
 def _answers(asked: Sequence[ColumnQuestion]) -> set[str]:
@@ -265,8 +265,8 @@ def named(names: str) -> str:
 
 def exact_names(features: Sequence[str] | str | None) -> set[str]:
     """Return the names in what a user gives as features; a glob is its name."""
-    given = [] if features is None else as_list(features)
-    return {part.strip() for name in given for part in (str(name), *str(name).split(","))}
+    listed = [] if features is None else as_list(features)
+    return {part.strip() for name in listed for part in (str(name), *str(name).split(","))}
 
 
 def _second_grades(grade: str, unnamed: Sequence[str]) -> list[ColumnQuestion]:
@@ -315,12 +315,12 @@ def _column(
 
     Of none or several, the likeliest is returned, and what is asked about them is added to asked.
     """
-    given, known, what = getattr(wanted, option), _LIKELY[option][0], f"{USUAL[option].what}s"
-    if given in left:
-        return str(given)
-    if given != option:
-        raise DataError(f"there is no column {given!r} for the {what}. {nearest(given, left)}")
-    candidates = find_roles(free, {option: known}).get(option, [])
+    named, usual, what = getattr(wanted, option), _LIKELY[option][0], f"{USUAL[option].what}s"
+    if named in left:
+        return str(named)
+    if named != option:
+        raise DataError(f"there is no column {named!r} for the {what}. {nearest(named, left)}")
+    candidates = find_roles(free, {option: usual}).get(option, [])
     if len(candidates) == 1:
         return candidates[0]
     found = (
@@ -333,7 +333,7 @@ def _column(
         question = f"the table {no_column(what, naming)} Perhaps it is {found!r}."
     else:
         headless = HEADLESS if any(number_of(name) is not None for name in left) else ""
-        question = f"the table {no_column(what, naming, known, list(left))}{headless}"
+        question = f"the table {no_column(what, naming, usual, list(left))}{headless}"
     others = [name for name in candidates[1:] if plain(name) in RESERVED]
     asked.append(ColumnQuestion(question, [(option, found), *left_out(others)]))
     return None if found == COLUMN else found

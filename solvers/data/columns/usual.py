@@ -1,11 +1,10 @@
 """What a column can be, by its name: the usual names of all roles, which every reader of tables asks.
 
-A column is taken by the name that the user gives, else by a usual one. Capitals do not matter, nor whether words are
+A column is found by the name that the user gives, else by a usual one. Capitals do not matter, nor whether words are
 parted by _, - or a space. A name may be that of several roles: each reader asks for those that its tables have.
 
-What the names of columns tell, in the languages of many shops: words of queries, of grades, and of what comes after.
-
-A name is part of the evidence only: it never decides what a column is.
+Words of names, in the languages of many shops, speak for queries, for grades, or for what comes after a search. They
+are one sign among others, and never decide alone what a column is.
 """
 
 from __future__ import annotations
@@ -106,21 +105,21 @@ def find_roles(
     for name in names:
         called.setdefault(plain(name), []).append(name)
     found = dict[str, list[str]]()
-    for role, known in roles.items():
-        given = named.get(role)
-        is_absent = given is not None and plain(given) not in called
+    for role, names_of_role in roles.items():
+        column = named.get(role)
+        is_absent = column is not None and plain(column) not in called
         if is_absent and table:
-            raise DataError(f"{table}: has no column {given!r} for the {role}. {nearest(str(given), names)}")
-        wanted = known if given is None or is_absent else [str(given)]
-        columns = [column for name in wanted for column in called.get(plain(name), ())]
+            raise DataError(f"{table}: has no column {column!r} for the {role}. {nearest(str(column), names)}")
+        wanted = names_of_role if column is None or is_absent else [str(column)]
+        columns = [each for name in wanted for each in called.get(plain(name), ())]
         if columns:
-            found[role] = [str(given)] if given in columns else list(dict.fromkeys(columns))
+            found[role] = [str(column)] if column in columns else list(dict.fromkeys(columns))
     return found
 
 
-def no_column(what: str, remedy: str, known: Sequence[str] = (), names: Sequence[str] = ()) -> str:
+def no_column(what: str, remedy: str, usual: Sequence[str] = (), names: Sequence[str] = ()) -> str:
     """Return the words for a table without a column of what; the remedy says how the user names it."""
-    among = f" Recognised names are {', '.join(known)}; its columns: {shown(names)}." if known else ""
+    among = f" Recognised names are {', '.join(usual)}; its columns: {shown(names)}." if usual else ""
     return f"has no column of the {what}. {remedy}.{among}"
 
 

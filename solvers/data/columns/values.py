@@ -58,8 +58,8 @@ def encoded(table: pa.Table, feature_names: Sequence[str], encoding: TableEncodi
             continue
         places = np.array([where.get(feature, -1) for feature in encoding.features_of(name)])
         if isinstance(kind, Category):
-            rows, taken = _ones(column, kind, places, missing)
-            matrix[rows, taken] = 1.0
+            rows, places_of_ones = _ones(column, kind, places, missing)
+            matrix[rows, places_of_ones] = 1.0
         elif places[0] >= 0:
             ages = (kind.microseconds - dates(column)) / DAY
             matrix[:, places[0]] = finite(ages, name, "feature", missing)
@@ -115,8 +115,8 @@ def _ones(column: TableColumn, kind: Category, places: Ints, missing: str) -> tu
     if kind.has_missing:
         values[values == MISSING] = len(kind.levels)
     rows = np.flatnonzero(values >= 0)
-    taken = places[values[rows]]
-    return rows[taken >= 0], taken[taken >= 0]
+    columns = places[values[rows]]
+    return rows[columns >= 0], columns[columns >= 0]
 
 
 def _places(column: TableColumn, levels: Sequence[str]) -> Ints:

@@ -1,7 +1,4 @@
-"""Any data set to a folder of arrays that are mapped when it is opened.
-
-Ranking text to a folder of arrays, block by block.
-"""
+"""Any data set to a folder of arrays that are mapped when it is opened; ranking text block by block."""
 
 from __future__ import annotations
 

@@ -78,34 +78,34 @@ def _write(
     if judgments is not None and judgments.weights is not None:
         return False
     wanted, missing = WantedRoles.of(options), options.get("missing", "keep")
-    taken = roles(file.table.names, wanted, qrels=qrels is not None)
-    other = _without_numbers(file, taken.features)
-    chosen = other or list(taken.features[:1])
-    held = list(dict.fromkeys([*taken.keys, *chosen]))
+    found = roles(file.table.names, wanted, qrels=qrels is not None)
+    other = _without_numbers(file, found.features)
+    chosen = other or list(found.features[:1])
+    columns_read = list(dict.fromkeys([*found.keys, *chosen]))
 
     def table_of(columns: pa.Table) -> FrameTable:
         return FrameTable(with_whole_ids(columns, [name for name in file.ids if name in columns.column_names]))
 
-    def narrowed(table: FrameTable, known: FeatureSchema | None = None) -> Queries:
+    def narrowed(table: FrameTable, schema: FeatureSchema | None = None) -> Queries:
         """Return the queries of a table with the known features, else the chosen ones."""
-        features = chosen if known is None else known.columns
-        return queries_of(table, replace(wanted, features=features, drop=()), missing, judgments, known)
+        features = chosen if schema is None else schema.columns
+        return queries_of(table, replace(wanted, features=features, drop=()), missing, judgments, schema)
 
     whole = None
     if file.is_text and other and _HELD * Path(file.table.name).stat().st_size <= free_memory():
-        whole = with_dates(of_few_types(file.table.read(list(dict.fromkeys([*held, *taken.features])))), other)
+        whole = with_dates(of_few_types(file.table.read(list(dict.fromkeys([*columns_read, *found.features])))), other)
     narrow, encoding = None, TableEncoding()
     if other or not file.is_text:
-        few = table_of(file.table.read(held) if whole is None else whole.select(held))
-        known = learnt(few, replace(wanted, features=chosen, drop=()), missing, qrels=qrels is not None)
-        encoding = known.encoding
-        narrow = narrowed(few, known if missing == "error" else FeatureSchema(known.feature_names[:1], encoding))
-    if other != _without_numbers(file, taken.features):
+        few = table_of(file.table.read(columns_read) if whole is None else whole.select(columns_read))
+        schema = learnt(few, replace(wanted, features=chosen, drop=()), missing, qrels=qrels is not None)
+        encoding = schema.encoding
+        narrow = narrowed(few, schema if missing == "error" else FeatureSchema(schema.feature_names[:1], encoding))
+    if other != _without_numbers(file, found.features):
         raise WiderType
-    names = tuple(name for label in taken.features for name in encoding.features_of(label))
+    names = tuple(name for label in found.features for name in encoding.features_of(label))
     parts = list[pa.Table]()
-    kept = held if narrow is None else []
-    blocks = _blocks(file, whole, FeatureSchema(names, encoding), missing, kept, parts)
+    besides = columns_read if narrow is None else []
+    blocks = _blocks(file, whole, FeatureSchema(names, encoding), missing, besides, parts)
     first = next(blocks, None)
     if first is None:
         raise DataError("there are no rows: there must be one a document.")
@@ -117,10 +117,10 @@ def _write(
             if segments.on_share is not None and n_rows:
                 segments.on_share(min(done / n_rows, 1.0))
         narrow = narrow or narrowed(table_of(pa.concat_tables(parts)))
-        given = narrow.in_caller_order
-        ids = None if narrow.document_ids is None else given(narrow.document_ids)
-        columns = {name: given(values) for name, values in columns_of(narrow, DOCUMENT).items()}
-        segments.add(first[:0], given(narrow.grades), ids, columns)  # all but the features, of all documents
+        in_order = narrow.in_caller_order
+        ids = None if narrow.document_ids is None else in_order(narrow.document_ids)
+        columns = {name: in_order(values) for name, values in columns_of(narrow, DOCUMENT).items()}
+        segments.add(first[:0], in_order(narrow.grades), ids, columns)  # all but the features, of all documents
         segments.finish(
             Grouping(narrow.starts, narrow.query_ids, narrow.rows), len(names), is_sparse=False,
             has_missing=has_missing, dated=narrow.dated, columns=columns_of(narrow, QUERY), feature_names=names,
@@ -137,26 +137,26 @@ def _without_numbers(file: TrainingFile, names: Sequence[str]) -> list[str]:
 def _blocks(
     file: TrainingFile,
     whole: pa.Table | None,
-    known: FeatureSchema,
+    schema: FeatureSchema,
     missing: str,
-    held: Sequence[str],
+    besides: Sequence[str],
     parts: list[pa.Table],
 ) -> Iterator[Matrix]:
     """Yield the features of a table in batches of rows, in the order of the file, (n_rows, n_features) each.
 
-    whole is the table where it is held. The columns of held are added to parts.
+    whole is the table where it is in memory. The columns besides are added to parts.
     """
-    done, names = 0, list(dict.fromkeys([*known.columns, *held]))
-    rows = max(BATCH // len(known.feature_names), 1)
+    done, names = 0, list(dict.fromkeys([*schema.columns, *besides]))
+    rows = max(BATCH // len(schema.feature_names), 1)
     if whole is None:
         batches = file.table.batches(names, rows=rows)
     else:
         batches = (whole.slice(first, rows) for first in range(0, whole.num_rows, rows))
     for batch in batches:
         part = of_few_types(pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch)
-        parts.append(part.select(held))
+        parts.append(part.select(besides))
         try:
-            yield encoded(part, known.feature_names, known.encoding, missing)
+            yield encoded(part, schema.feature_names, schema.encoding, missing)
         except DataError as error:
             raise DataError(f"of the rows from {done} on, counted from there: {error}") from None
         done += part.num_rows

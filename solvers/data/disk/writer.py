@@ -1,6 +1,6 @@
 """The writer of a folder of queries (see `stored`): documents come in blocks, in constant memory.
 
-Ids of queries and documents on disk: arrays of whole numbers or of short text, which can be mapped, else JSON.
+Ids of queries and documents are arrays of whole numbers or of short text, which can be mapped, else JSON.
 """
 
 from __future__ import annotations
@@ -99,12 +99,12 @@ class QueriesWriter:
         columns = columns_of(queries, DOCUMENT)
         self.add(features, queries.grades, queries.document_ids if documents else None, columns)
 
-    def finish(self, starts: Ints, query_ids: Array, **known: Unpack[StoredColumns]) -> None:
+    def finish(self, starts: Ints, query_ids: Array, **stored: Unpack[StoredColumns]) -> None:
         """Write what is known at the end."""
-        ids, encoding = as_array(query_ids), known.get("encoding")
-        arrays = {"starts": starts, "query_ids": ids, "rows": known.get("rows")}
+        ids, encoding = as_array(query_ids), stored.get("encoding")
+        arrays = {"starts": starts, "query_ids": ids, "rows": stored.get("rows")}
         of_features = {}
-        for name, column in known.get("columns", {}).items():
+        for name, column in stored.get("columns", {}).items():
             if column_of(name).of == FEATURE:
                 of_features[name] = column.tolist()
             else:
@@ -123,11 +123,11 @@ class QueriesWriter:
             "queries": len(starts) - 1,
             "arrays": whole,
             "query_ids": as_json(query_ids) if ids is None else None,
-            "feature_names": known.get("feature_names"),
-            "has_missing": known.get("has_missing", False),
-            "dated": known.get("dated", False),
+            "feature_names": stored.get("feature_names"),
+            "has_missing": stored.get("has_missing", False),
+            "dated": stored.get("dated", False),
             "encoding": None if encoding is None else encoding.as_json(),
-            "source": known.get("source"),
+            "source": stored.get("source"),
             **of_features,
         }
         atomic_write(self.folder / INDEX, json.dumps(about))

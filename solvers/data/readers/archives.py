@@ -1,9 +1,8 @@
-"""NumPy archives (.npz) to Queries, without unpickling, and with every header checked against its data.
+"""Data in arrays to Queries: NumPy archives (.npz), arrays, and the data sets of LightGBM and XGBoost.
 
 An archive holds X, (n_documents, n_features), or data, indices, indptr and shape of a CSR matrix, and y and qid,
-(n_documents,). group (sizes) may replace qid; feature_names and document_ids are optional.
-
-Objects as data: Queries, arrays, and the data sets of LightGBM and XGBoost.
+(n_documents,). group (sizes) may replace qid; feature_names and document_ids are optional. It is read without
+unpickling, and every header is checked against its data.
 """
 
 from __future__ import annotations

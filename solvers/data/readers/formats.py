@@ -136,10 +136,10 @@ READERS: NamedTable[DataReader] = NamedTable(
             "TREC",
             ".run, or a folder of them, with --qrels FILE",
             endings=(".run", ".trec"),
-            folder=f"{_TABLES}.runs:runs_in",
+            folder="ranktune.solvers.rankings.scores:runs_in",
             line=f"{_HERE}:is_run_line",
             options="FrameOptions",
-            table=f"{_TABLES}.runs:read_run_table",
+            table="ranktune.solvers.rankings.scores:read_run_table",
         ),
         "judgments": DataReader(
             line=f"{_HERE}:is_judgment_line",
@@ -267,7 +267,7 @@ def check_part(reader: DataReader, source: object) -> None:
 
 def check_options(reader: DataReader, options: JsonView, source: object) -> None:
     """Raise ParameterError for an option that reading a source does not have."""
-    known = reader.option_names
+    names = reader.option_names
     what = source if isinstance(source, str | Path) else type(source).__name__
     columns = READERS["frame"].option_names
     for name, value in options.items():
@@ -278,8 +278,8 @@ def check_options(reader: DataReader, options: JsonView, source: object) -> None
                 f"{name}='{shown}' names columns of a table, and {what} has none: its features have numbers. Leave "
                 f"{name} out, or give a csv, Parquet or jsonl file or a data frame."
             )
-        if name not in known:
-            hint = nearest(name, known) if known else "It has none."
+        if name not in names:
+            hint = nearest(name, names) if names else "It has none."
             raise ParameterError(f"{name}= is not an option of reading {what}. {hint}")
 
 

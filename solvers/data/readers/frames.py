@@ -22,7 +22,7 @@ from ranktune.solvers.data.columns.arrow import TableColumn, as_arrow, encoded_v
 from ranktune.solvers.data.columns.dates import dates, with_dates
 from ranktune.solvers.data.columns.encoding import TableEncoding, check_features
 from ranktune.solvers.data.columns.grammar import number_of, repeated, values_by_name
-from ranktune.solvers.data.columns.learning import FeatureColumn, learn, taken
+from ranktune.solvers.data.columns.learning import FeatureColumn, feature_columns, learn
 from ranktune.solvers.data.columns.roles import GRADES_RULE, Roles, WantedRoles, name_grades, number_each, roles
 from ranktune.solvers.data.columns.table import COLUMNS, OPTIONS, column_of
 from ranktune.solvers.data.columns.usual import plain, usual, usual_grades
@@ -67,13 +67,13 @@ class FrameTable:
         object.__setattr__(self, "index", tuple(name for name in index if name is not None))
         object.__setattr__(self, "frame", as_arrow(self.frame))
 
-    def roles(self, wanted: WantedRoles, known: FeatureSchema | None = None, *, qrels: bool = False) -> Roles:
+    def roles(self, wanted: WantedRoles, schema: FeatureSchema | None = None, *, qrels: bool = False) -> Roles:
         """Return how the columns are taken."""
         names = tuple(self.frame.column_names)
         if self.frame.num_rows == 0:
             raise DataError("the frame has no rows: there must be one a document.")
         if self.ids is not None:
-            needed = names if known is None else set(known.columns)
+            needed = names if schema is None else set(schema.columns)
             return Roles({}, tuple(name for name in names if name in needed))
         try:
             return roles(names, wanted, known_features=self.features, grouped=self.sizes is not None, qrels=qrels)
@@ -106,25 +106,25 @@ def queries_of(
     wanted: WantedRoles,
     missing: Missing = "keep",
     qrels: GradeTable | None = None,
-    known: FeatureSchema | None = None,
+    schema: FeatureSchema | None = None,
 ) -> Queries:
     """Return the rows of a table grouped by query, with the grades of qrels where they are given."""
     check_choice("missing", missing, get_args(Missing))
     frame = table.frame
-    if known is not None and wanted.features is not None:
-        check_features(frame.column_names, known.columns, exact=False)
-    columns = table.roles(wanted, known, qrels=qrels is not None)
+    if schema is not None and wanted.features is not None:
+        check_features(frame.column_names, schema.columns, exact=False)
+    columns = table.roles(wanted, schema, qrels=qrels is not None)
     ids = table.query_ids(columns)
     documents = None if columns["document"] is None else _ids(frame, columns["document"])
     judged = None if qrels is None or table.grades is not None else qrels.of(ids, documents)
-    if judged is not None and judged.kept is not None:
-        kept = judged.kept
-        frame, ids, documents = frame.filter(pa.array(kept)), np.asarray(ids)[kept], np.asarray(documents)[kept]
+    if judged is not None and judged.used is not None:
+        used = judged.used
+        frame, ids, documents = frame.filter(pa.array(used)), np.asarray(ids)[used], np.asarray(documents)[used]
     sizes = table.sizes if ids is None else None
-    frame = frame if known is not None else with_dates(frame, columns.features)
-    known = known or _learnt(frame, columns, ids, sizes, missing=missing, levels=wanted.levels)
-    check_features(columns.features, known.columns)
-    X = encoded(frame, known.feature_names, known.encoding, missing)
+    frame = frame if schema is not None else with_dates(frame, columns.features)
+    schema = schema or _learnt(frame, columns, ids, sizes, missing=missing, levels=wanted.levels)
+    check_features(columns.features, schema.columns)
+    X = encoded(frame, schema.feature_names, schema.encoding, missing)
     y: ArrayLike
     if table.grades is not None:
         y = table.grades
@@ -134,19 +134,21 @@ def queries_of(
         y = np.zeros(frame.num_rows)
     else:
         y = _grades(frame, columns["grade"], wanted)
-    queries = Queries.from_arrays(X, y, qid=ids, group=sizes, document_ids=documents, feature_names=known.feature_names)
-    cells = None if wanted.grade is None else contents(frame, known.encoding)  # to score alone they do not matter
+    queries = Queries.from_arrays(
+        X, y, qid=ids, group=sizes, document_ids=documents, feature_names=schema.feature_names
+    )
+    cells = None if wanted.grade is None else contents(frame, schema.encoding)  # to score alone they do not matter
     rows = slice(None) if queries.rows is None else queries.rows
-    queries = replace(queries, encoding=known.encoding).replaced(contents=None if cells is None else cells[rows])
+    queries = replace(queries, encoding=schema.encoding).replaced(contents=None if cells is None else cells[rows])
     _check_documents_once(queries)
     labels = {name: label for option, name in OPTIONS.items() if (label := columns[option]) is not None}
-    given = {name: _values(table_column(frame, label), column_of(name)) for name, label in labels.items()}
+    arrays = {name: _values(table_column(frame, label), column_of(name)) for name, label in labels.items()}
     if judged is not None and judged.weights is not None:
-        given.setdefault("document_weights", judged.weights)
-    if (name := columns["session"]) is not None and "times" in given:
-        given["times"] = _latest_of_sessions(_ids(frame, name), given["times"])
+        arrays.setdefault("document_weights", judged.weights)
+    if (name := columns["session"]) is not None and "times" in arrays:
+        arrays["times"] = _latest_of_sessions(_ids(frame, name), arrays["times"])
     called = {name: f"the {COLUMNS[name].what} column {label!r}" for name, label in labels.items()}
-    queries = queries.given(called, **given)
+    queries = queries.given(called, **arrays)
     if (name := columns["order"]) is not None:
         queries = _by_time(queries, _times(table_column(frame, name)))
     return queries
@@ -170,7 +172,7 @@ def taken_as(
 ) -> tuple[Roles, dict[str, FeatureColumn]]:
     """Return how the columns of a training table are taken, and as what the feature columns."""
     frame, columns, ids, sizes = _training_rows(table, wanted, qrels)
-    return columns, taken(
+    return columns, feature_columns(
         frame, columns, cache(lambda: _query_of_row(frame.num_rows, ids, sizes)), missing, wanted.levels
     )
 
@@ -194,7 +196,7 @@ def _grades(frame: pa.Table, name: str, wanted: WantedRoles) -> Array:
     """Return the grades, (n_rows,); ratings that were not named as the grade may be those of a product."""
     column = table_column(frame, name)
     others = [other for other in frame.column_names if other not in (name, *wanted.named)]
-    known = values_by_name(wanted.grades or (), GRADES_RULE, number_of)
+    grade_of = values_by_name(wanted.grades or (), GRADES_RULE, number_of)
     if plain(name) in usual("rating") and wanted.grade == WantedRoles.grade and column.is_numeric:
         values = numbers(column, "grade", "keep")
         if not np.array_equal(values, np.round(values)):
@@ -205,11 +207,11 @@ def _grades(frame: pa.Table, name: str, wanted: WantedRoles) -> Array:
             )
     elif column.is_text:
         texts = numbered(column)[1]
-        words = [text for text in texts if text not in known and number_of(text) is None]
+        words = [text for text in texts if text not in grade_of and number_of(text) is None]
         if words:
             problem = f"the grade column {name!r} holds words such as {words[0][:40]!r}, {len(words):,} in all."
-            raise number_each(problem, words, known or usual_grades(texts), others)
-    return numbers(column, "grade", read=(lambda text: known.get(text, number_of(text))) if known else number_of)
+            raise number_each(problem, words, grade_of or usual_grades(texts), others)
+    return numbers(column, "grade", read=(lambda text: grade_of.get(text, number_of(text))) if grade_of else number_of)
 
 
 def _check_documents_once(queries: Queries) -> None:

@@ -3,10 +3,9 @@
 A line is GRADE qid:ID INDEX:VALUE ... # comment. Features that a line leaves out are 0. A comment names the
 document: "#docid = X inc = ..." as LETOR writes it gives X, any other comment the whole comment.
 
-Small texts of the commonest form, read without kernels, which take longer to load than the texts take to read.
-
-The form is one of `parser`: whole grades, query ids that are whole numbers, features that rise, and values of at most
-seven digits before the point and seven behind it. They are read to the bit as the kernels read them.
+Small texts of the commonest form are read without kernels, which take longer to load than the texts take to read, and
+to the same bits. The form is one of `parser`: whole grades, query ids that are whole numbers, features that rise, and
+values of at most seven digits before the point and seven behind it.
 """
 
 from __future__ import annotations
@@ -175,8 +174,8 @@ class TextBlocks:
         self._grouped = Grouped.UNKNOWN
         self._unsorted_at = 0
         self._runs = QueryRuns()
-        known = values_by_name(grades, GRADES_RULE, number_of) if grades else {}
-        self._grades = {word.encode(): repr(number).encode() for word, number in known.items()}
+        grade_of = values_by_name(grades, GRADES_RULE, number_of) if grades else {}
+        self._grades = {word.encode(): repr(number).encode() for word, number in grade_of.items()}
 
     def __iter__(self) -> Iterator[TextBlock]:
         """Yield the blocks of the file, once. Raises DataError at the first fault."""
@@ -188,8 +187,8 @@ class TextBlocks:
 
     def _numbered(self, text: Bytes) -> Bytes:
         """Return lines with the numbers of grades in place of the words that stand for them."""
-        known = self._grades
-        graded = re.sub(rb"(?m)^([ \t]*)([^\s#]+)", lambda hit: hit[1] + known.get(hit[2], hit[2]), text.tobytes())
+        grade_of = self._grades
+        graded = re.sub(rb"(?m)^([ \t]*)([^\s#]+)", lambda hit: hit[1] + grade_of.get(hit[2], hit[2]), text.tobytes())
         return np.frombuffer(bytearray(graded), dtype=np.uint8)
 
     def _parse(self, text: Bytes, into: ParseBuffers) -> ParseResult:

@@ -162,20 +162,20 @@ def read(
     names = None if feature_names is None else tuple(feature_names)
     n_features = len(names) if n_features is None and names is not None else n_features
     what = str(source) if isinstance(source, str | Path) else "the data"
-    known = _known(names, encoding)
+    schema = _known(names, encoding)
     reader = reader_of(source)
     check_part(reader, source)
     if reader.has_columns:
         _fit_to_model(options, names, encoding, graded=graded)
     if solver in TEXT_RULES and is_text(source):
         options = cast(ReadOptions, {**options, **TEXT_RULES[solver]})
-    queries = _read(reader, source, options, known, n_features)
+    queries = _read(reader, source, options, schema, n_features)
     if leaves_out_missing(solver) and reader is READERS["stored"] and queries.feature_names is None:
         raise DataError(
             f"{source}: to a model of XGBoost, a feature that a line leaves out is missing, and what "
             "ranktune.convert wrote does not tell it from 0. Give the file that was converted."
         )
-    _check_alike(queries, known, what)
+    _check_alike(queries, schema, what)
     return queries if n_features is None else aligned(queries, n_features, names, what)
 
 
@@ -245,8 +245,8 @@ def _table(reader: DataReader, source: object, wanted: WantedRoles, encoding: Ta
     if not isinstance(source, str | Path):
         return as_table(named(reader.table)(source))
     path = Path(source)
-    given = (wanted, () if encoding is None else tuple(encoding.columns)) if reader.is_table_file else ()
-    return replace(as_table(named(reader.table)(path, *given)), path=path)
+    arguments = (wanted, () if encoding is None else tuple(encoding.columns)) if reader.is_table_file else ()
+    return replace(as_table(named(reader.table)(path, *arguments)), path=path)
 
 
 def decisions_of(table: FrameTable, options: ReadOptions) -> tuple[list[ColumnQuestion], ReadOptions]:
@@ -282,8 +282,8 @@ def _known(names: tuple[str, ...] | None, encoding: TableEncoding | None) -> Fea
     return FeatureSchema(names, encoding)
 
 
-def _check_alike(queries: Queries, known: FeatureSchema | None, what: str) -> None:
-    if known is not None and not alike(queries.encoding, known.encoding):
+def _check_alike(queries: Queries, schema: FeatureSchema | None, what: str) -> None:
+    if schema is not None and not alike(queries.encoding, schema.encoding):
         raise DataError(
             f"{what}: its dates or categories were taken in another way than those of the training data. Give the "
             "table itself instead of Queries, or read it by the feature_names and the encoding of the training Queries."
@@ -306,36 +306,40 @@ def _fit_to_model(
 
 
 def _read(
-    reader: DataReader, source: object, options: ReadOptions, known: FeatureSchema | None, n_features: int | None = None
+    reader: DataReader,
+    source: object,
+    options: ReadOptions,
+    schema: FeatureSchema | None,
+    n_features: int | None = None,
 ) -> Queries:
     check_options(reader, options, source)
-    given: Json = {**options}
+    arguments: Json = {**options}
     if n_features is not None and "n_features" in reader.option_names:
-        given["n_features"] = n_features
+        arguments["n_features"] = n_features
     place = Path(source) if isinstance(source, str | Path) else source
 
     def whole() -> Queries:
         if reader.table:
-            table = _table(reader, source, WantedRoles.of(options), None if known is None else known.encoding)
-            return _from_table(table, options, known)
-        queries: Queries = named(reader.queries)(place, **given)
+            table = _table(reader, source, WantedRoles.of(options), None if schema is None else schema.encoding)
+            return _from_table(table, options, schema)
+        queries: Queries = named(reader.queries)(place, **arguments)
         return queries
 
     if not isinstance(place, Path):
         return whole()
     beside = reader in (READERS["text"], READERS["csv"]) and file_beside(place, *BESIDE) is not None
-    kept = not beside and options.get("layout") != "written"  # what is kept is of the file alone, without its zeros
-    if known is None and kept and is_worth_keeping(place):
-        return read_cached(place, whole, cast(LoadOptions, given))
+    cached = not beside and options.get("layout") != "written"  # what is kept is of the file alone, without its zeros
+    if schema is None and cached and is_worth_keeping(place):
+        return read_cached(place, whole, cast(LoadOptions, arguments))
     queries = whole()
     return queries.given(**columns_beside(place, queries.n_documents)) if beside else queries
 
 
-def _from_table(table: FrameTable, options: ReadOptions, known: FeatureSchema | None = None) -> Queries:
+def _from_table(table: FrameTable, options: ReadOptions, schema: FeatureSchema | None = None) -> Queries:
     try:
-        return _queries_of(table, options, known)
+        return _queries_of(table, options, schema)
     except Undecided as error:
-        asked = error.decisions if known is not None else decisions_of(table, options)[0]
+        asked = error.decisions if schema is not None else decisions_of(table, options)[0]
         raise Undecided(asked, str(table.path or "")) from None
     except DataError as error:
         if table.path is None:
@@ -343,39 +347,39 @@ def _from_table(table: FrameTable, options: ReadOptions, known: FeatureSchema | 
         raise DataError(f"{table.path}: {error}") from None
 
 
-def _queries_of(table: FrameTable, options: ReadOptions, known: FeatureSchema | None = None) -> Queries:
+def _queries_of(table: FrameTable, options: ReadOptions, schema: FeatureSchema | None = None) -> Queries:
     from ranktune.solvers.data.readers.frames import queries_of
 
     qrels = options.get("qrels")
     judgments = None if qrels is None else read_judgments(qrels, options)
-    if known is not None:
-        options = _with_roles(options, known.encoding, table)
-    return queries_of(table, WantedRoles.of(options), options.get("missing", "keep"), judgments, known)
+    if schema is not None:
+        options = _with_roles(options, schema.encoding, table)
+    return queries_of(table, WantedRoles.of(options), options.get("missing", "keep"), judgments, schema)
 
 
 def _with_roles(options: ReadOptions, encoding: TableEncoding, table: FrameTable) -> ReadOptions:
     """Return options with those that are not given as they were for the training table, if those columns exist."""
     present = set(table.frame.column_names)
     columns = {role.option: getattr(encoding, name) for name, role in ROLES.items() if hasattr(encoding, name)}
-    taken = {option: name for option, name in columns.items() if name in present}
+    roles = {option: name for option, name in columns.items() if name in present}
     of_documents = [option for option, name in OPTIONS.items() if column_of(name).of == DOCUMENT]
     fitting = ["session", *of_documents]  # for fitting alone: others may lack it
-    given = {name: value for name, value in options.items() if name not in fitting or value in present}
-    return cast(ReadOptions, {"missing": encoding.missing, **taken, **given})
+    chosen = {name: value for name, value in options.items() if name not in fitting or value in present}
+    return cast(ReadOptions, {"missing": encoding.missing, **roles, **chosen})
 
 
 def _like(train: Queries, source: object, what: str, options: LoadOptions) -> Queries:
     """Return the queries of source with the features and the layout of train."""
     reader = reader_of(source)
     check_part(reader, source)
-    known = reader.option_names
+    names = reader.option_names
     shared = {
         name: value
         for name, value in options.items()
-        if name in known and name not in _TRAIN_ONLY and (name != "qid" or isinstance(value, str))
+        if name in names and name not in _TRAIN_ONLY and (name != "qid" or isinstance(value, str))
     }
     reading = cast(ReadOptions, shared)
-    if "layout" in known:  # text: the message about an unknown feature names its line
+    if "layout" in names:  # text: the message about an unknown feature names its line
         reading["layout"] = "sparse" if train.is_sparse else "dense"
         return read(source, n_features=train.n_features, **reading)
     what = str(source) if isinstance(source, str | Path) else what

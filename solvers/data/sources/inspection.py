@@ -143,15 +143,15 @@ def column_report(table: FrameTable, options: ReadOptions, listed: Sequence[Susp
     report = []
     for name, kind in zip(table.frame.column_names, table.frame.schema.types, strict=True):
         if name not in labels:
-            taken, note = roles.keys.get(name) or f"not used ({roles.dropped[name]})", ""
+            use, note = roles.keys.get(name) or f"not used ({roles.dropped[name]})", ""
         elif features[name].is_usable:
-            taken = features[name].what
+            use = features[name].what
             note = features[name].remark or _note(name, reasons.get(name)) or features[name].note
         elif features[name].is_id:
-            taken, note = features[name].what, f'Looks like the id of the document: document="{name}", or {_drop(name)}'
+            use, note = features[name].what, f'Looks like the id of the document: document="{name}", or {_drop(name)}'
         else:
-            taken, note = features[name].what, f"Cannot be a feature: {_drop(name)}"
-        report.append({"column": name, "type": str(kind), "taken_as": taken, "note": note})
+            use, note = features[name].what, f"Cannot be a feature: {_drop(name)}"
+        report.append({"column": name, "type": str(kind), "taken_as": use, "note": note})
     return report
 
 
@@ -235,18 +235,18 @@ def _sparse_powers(
     All of them at once take as long as their values: there may be a hundred thousand.
     """
     numbers = np.flatnonzero(~filled & (np.diff(features.indptr) > 1))
-    known = features[:, numbers].astype(np.float64)
-    missing = np.flatnonzero(np.isnan(known.data))
-    of_value = np.repeat(np.arange(len(numbers)), np.diff(known.indptr))
+    columns = features[:, numbers].astype(np.float64)
+    missing = np.flatnonzero(np.isnan(columns.data))
+    of_value = np.repeat(np.arange(len(numbers)), np.diff(columns.indptr))
     smallest = np.zeros(len(numbers))  # most documents have 0
-    np.fmin.at(smallest, of_value, known.data)
-    known.data[missing] = np.floor(smallest[of_value[missing]]) - 1.0
-    rows = known.tocsr()
+    np.fmin.at(smallest, of_value, columns.data)
+    columns.data[missing] = np.floor(smallest[of_value[missing]]) - 1.0
+    rows = columns.tocsr()
     difference = (rows[pairs[0]] - rows[pairs[1]]).tocsc()
     difference.eliminate_zeros()
     apart = np.diff(difference.indptr)
     right = np.bincount(np.repeat(np.arange(len(numbers)), apart)[difference.data > 0.0], minlength=len(numbers))
-    explained = _explained_of_columns(known, grades)
+    explained = _explained_of_columns(columns, grades)
     for number, count, rising, share in zip(numbers.tolist(), apart.tolist(), right.tolist(), explained, strict=True):
         better = max(rising, count - rising)
         of_all = (better + 0.5 * (len(pairs[0]) - count)) / len(pairs[0])

@@ -163,21 +163,21 @@ def derivatives(
         for i in range(n):
             late[i] = np.exp(min(high - s[i], WIDE))
         wide = rule.phi != LOGISTIC or high - low > WIDE
-        known = Scores(s, late[:n], wide, rule.phi, rule.margin)
+        of_list = Scores(s, late[:n], wide, rule.phi, rule.margin)
         k = min(len(rule.v) + near, n)
         hashed = stream(lists.keys[q], number)
-        limit = rankings(rule.noise, hashed, known.late, limit, sums.room, numbers, k, orders)
+        limit = rankings(rule.noise, hashed, of_list.late, limit, sums.room, numbers, k, orders)
         loss = weight = 0.0
         if near:
             for order in orders:
-                value, more = _neighbours(rule, lists, known, a, order[:k], slope[a:b], bend[a:b])
+                value, more = _neighbours(rule, lists, of_list, a, order[:k], slope[a:b], bend[a:b])
                 loss += value
                 weight += more
         else:
             x, codes, often, n_levels = lists.gains[a:b], lists.codes[a:b], lists.copies[a:b], lists.levels[q]
             _arrange(codes, n_levels, k, sums)
             _add_samples(rule, rule.swaps, x, codes, n_levels, k, sums)
-            loss, weight = _pairs(rule, rule.swaps, known, x, codes, often, n_levels, sums, slope[a:b], bend[a:b])
+            loss, weight = _pairs(rule, rule.swaps, of_list, x, codes, often, n_levels, sums, slope[a:b], bend[a:b])
         for i in range(a, b):
             slope[i] *= factor
             bend[i] *= factor

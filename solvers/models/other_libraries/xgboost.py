@@ -7,11 +7,8 @@ What XGBoost 3.2 does besides (of its input: ranktune.solvers.models.columns): t
 trees up to best_iteration of early stopping, that of a Booster all trees. From release 3.1 on, categories are
 found by their values, which the file holds.
 
-Universal Binary JSON, as XGBoost writes it: a marker before each value, and arrays of one type as their bytes.
-
-Lengths are compared with what is left of the file before anything is made of them.
-
-Source: https://ubjson.org, draft 12.
+Universal Binary JSON has a marker before each value, and arrays of one type as their bytes. Lengths are compared with
+what is left of the file before anything is made of them. Source: https://ubjson.org, draft 12.
 """
 
 from __future__ import annotations
@@ -110,10 +107,10 @@ def _levels(booster: JsonView) -> dict[int, tuple[str, ...]]:
     """Return the values of features that are categories, by place, where a model holds them."""
     model = item_of(booster, "model", dict) if "model" in booster else item_of(booster["gbtree"], "model", dict)
     levels = {}
-    for place, kept in enumerate(item_of(model.get("cats", {"enc": []}), "enc", list)):
-        values, ends = (np.asarray(kept.get(name, ())).tolist() for name in ("values", "offsets"))
+    for place, column in enumerate(item_of(model.get("cats", {"enc": []}), "enc", list)):
+        values, ends = (np.asarray(column.get(name, ())).tolist() for name in ("values", "offsets"))
         demand(isinstance(values, list) and isinstance(ends, list), "categories are none")
-        if not values and "type" not in kept:
+        if not values and "type" not in column:
             continue
         if ends:
             demand(all(isinstance(end, int) for end in ends) and ends == sorted(ends), "categories do not follow")
@@ -141,17 +138,17 @@ def _trees(booster: Json, columns: SplitColumns, last: int | None = None) -> Tre
         raise UnsupportedModelError(f"is a model of the kind {name[:20]!r}")
     inner = booster if name == "gbtree" else item_of(booster, "gbtree", dict)
     model = item_of(inner, "model", dict)
-    given = item_of(model, "trees", list)
+    listed = item_of(model, "trees", list)
     counts = item_of(model, "gbtree_model_param", dict)
-    demand(_count(counts, "num_trees") == len(given) > 0, "num_trees does not agree")
+    demand(_count(counts, "num_trees") == len(listed) > 0, "num_trees does not agree")
     together = max(1, _count(counts, "num_parallel_tree"))
     if "iteration_indptr" in model:
-        ends = range(0, len(given) + 1, together)
+        ends = range(0, len(listed) + 1, together)
         demand(vector(model, "iteration_indptr", len(ends), "iu").tolist() == list(ends), "iteration_indptr is wrong")
-    demand(not vector(model, "tree_info", len(given), "iu").any(), "tree_info is not 0")
-    trees = [_tree(tree, number, columns) for number, tree in enumerate(given)]
+    demand(not vector(model, "tree_info", len(listed), "iu").any(), "tree_info is not 0")
+    trees = [_tree(tree, number, columns) for number, tree in enumerate(listed)]
     if name == "dart":
-        weights = vector(booster, "weight_drop", len(given), "fiu")
+        weights = vector(booster, "weight_drop", len(listed), "fiu")
         demand(((weights >= 0.0) & (weights <= 1.0)).all(), "a weight of a tree is not from 0 to 1")
         trees = [tree.scaled(float(weight)) for tree, weight in zip(trees, weights, strict=True)]
     used = len(trees) if last is None else (last + 1) * together
@@ -212,11 +209,11 @@ def _categories(tree: JsonView, n: int) -> dict[int, bytes]:
     nodes, starts, sizes = (vector(tree, name, count, "iu").astype(np.int64) for name in names)
     demand(set(nodes.tolist()) == set(np.flatnonzero(by_categories).tolist()), "a split has no categories")
     total = int(sizes.sum()) if ((sizes > 0) & (sizes < MOST_CATEGORIES)).all() else -1
-    known = vector(tree, "categories", total, "iu").astype(np.int64) if count else np.empty(0, dtype=np.int64)
-    demand(((known >= 0) & (known < MOST_CATEGORIES)).all(), "it has a category that is too large or below 0")
+    categories = vector(tree, "categories", total, "iu").astype(np.int64) if count else np.empty(0, dtype=np.int64)
+    demand(((categories >= 0) & (categories < MOST_CATEGORIES)).all(), "it has a category that is too large or below 0")
     ends = np.cumsum(sizes)
     demand((starts == ends - sizes).all(), "its categories do not follow each other")
-    return {int(node): part.tobytes() for node, part in zip(nodes, np.split(known, ends), strict=False)}
+    return {int(node): part.tobytes() for node, part in zip(nodes, np.split(categories, ends), strict=False)}
 
 
 def _among(x: Matrix, categories: bytes) -> Floats:

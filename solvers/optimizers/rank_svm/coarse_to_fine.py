@@ -42,18 +42,18 @@ class Descent:
         self.objective = objective
         self._at_zero: tuple[float, Floats] | None = None
         self.preconditioner: SampledHessian | DiagonalHessian
-        self.part = SampledObjective.of(objective)
+        self.sample = SampledObjective.of(objective)
         if objective.n_features <= DENSE_FEATURES:
-            self.preconditioner = SampledHessian(self.part or (lambda: objective), whole=self.part is None)
-        elif self.part is not None and is_correlated(self.part()):
-            self.preconditioner = SampledHessian(self.part, whole=False, shrinkage=SHRINKAGE)
+            self.preconditioner = SampledHessian(self.sample or (lambda: objective), whole=self.sample is None)
+        elif self.sample is not None and is_correlated(self.sample()):
+            self.preconditioner = SampledHessian(self.sample, whole=False, shrinkage=SHRINKAGE)
         else:
-            self.part, self.preconditioner = None, DiagonalHessian(objective)
+            self.sample, self.preconditioner = None, DiagonalHessian(objective)
 
     @property
     def is_sampled(self) -> bool:
         """Whether the optimum of a sample is close to that of the objective."""
-        return self.part is not None and self.preconditioner.sharp
+        return self.sample is not None and self.preconditioner.sharp
 
     @property
     def at_zero(self) -> tuple[float, Floats]:
@@ -65,18 +65,18 @@ class Descent:
     def set_strength(self, C: float) -> None:
         """Make C that of the objective and of all that stands for it."""
         self.objective.C = C
-        if self.part is not None:
-            self.part().C = C
+        if self.sample is not None:
+            self.sample().C = C
         self.preconditioner.set_strength(C)
 
     def start(self) -> NewtonPoint:
         """Return where to begin with nothing known: the optimum of the sample, or zero. It is evaluated."""
         objective = self.objective
-        if self.part is not None and self.is_sampled:
-            weights = self._solve_sample(self.part())
+        if self.sample is not None and self.is_sampled:
+            weights = self._solve_sample(self.sample())
             if isinstance(self.preconditioner, SampledHessian):
                 self.preconditioner.form()
-            self.part.let_go()
+            self.sample.let_go()
             point = NewtonPoint(weights, *objective.value_and_gradient(weights))
             if point.value <= objective.C * self.at_zero[0]:  # otherwise the sample misleads
                 return point
@@ -85,12 +85,12 @@ class Descent:
         zero = np.zeros(objective.n_features)
         return NewtonPoint(zero, objective.C * value, objective.C * gradient, objective.image(zero))
 
-    def _solve_sample(self, part: HingeObjective) -> Floats:
-        """Return the optimum of part. Meanwhile another thread, if there is one, evaluates zero weights."""
+    def _solve_sample(self, sample: HingeObjective) -> Floats:
+        """Return the optimum of a sample. Meanwhile another thread, if there is one, evaluates zero weights."""
         objective = self.objective
         later = None if objective.executor is None else objective.executor.submit(objective.loss_at_zero)
         weights = np.zeros(objective.n_features)
-        descent = Descent(part)
+        descent = Descent(sample)
         for point, _ in descent.steps(descent.start(), tolerance=SAMPLE_TOLERANCE, max_iterations=50):
             weights = point.weights
         if later is not None:
@@ -105,8 +105,8 @@ class Descent:
 
     def renew(self, weights: Floats) -> None:
         """Have the preconditioner formed again at weights, where the objective was evaluated last or will be next."""
-        if self.part is not None:
-            self.part().value_and_gradient(weights)
+        if self.sample is not None:
+            self.sample().value_and_gradient(weights)
         self.preconditioner.forget()
 
     @property

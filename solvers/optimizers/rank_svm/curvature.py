@@ -7,9 +7,7 @@ that correlations of features count, which a diagonal neglects. With more, it is
 different documents: I + C M X' D X M, D the degrees of the active pairs; or, where a small sample shows strong
 correlations, the sample's H with its entries off the diagonal shrunk (Ledoit & Wolf 2004, J. Multivariate Anal. 88).
 
-X' L X of the pairs that are active, for the weighted Laplacian L of each query: the Hessian of a squared hinge.
-
-With A the active pairs from the better document, of weight 2 a_q x_i x_j, and D the degrees: L = D - A - A', and so
+With A the active pairs from the better document, of weight 2 a_q x_i x_j, L = D - A - A', and so
 X' L X = (X'Y + Y'X) / 2 for Y = (D - 2 A) X.
 """
 

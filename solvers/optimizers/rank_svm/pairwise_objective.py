@@ -129,7 +129,7 @@ class RankObjective(HingeObjective):
             return None
         part, chosen = drawn
         weights = self.query_weights[chosen] * (pairs.sum() / pairs[chosen].sum())
-        kept = RankObjective(
+        some = RankObjective(
             part,
             self.C,
             multiplier=self.multiplier,
@@ -139,8 +139,8 @@ class RankObjective(HingeObjective):
             executor=self.executor,
             threads=self.threads,
         )
-        kept.query_weights *= np.divide(pairs[chosen], kept.pairs, out=np.zeros_like(weights), where=kept.pairs > 0.0)
-        return kept
+        some.query_weights *= np.divide(pairs[chosen], some.pairs, out=np.zeros_like(weights), where=some.pairs > 0.0)
+        return some
 
     @property
     def degrees(self) -> Floats:

@@ -1,16 +1,16 @@
-"""RankSVM's solutions for one C after the other, each from the one before.
+"""RankSVM's solutions for one C after the other, each from the one before; the hinge is smoothed less and less.
 
 The loss and its curvature do not depend on C, so a solution at one C predicts the next one without a pass over the
 data: H(C) = I + C K, and the gradient at w is w + C G(w). Where there is a sample, it predicts more exactly.
 
-Minimising RankSVM's hinge (L1 loss) by smoothing it less and less, with a duality gap as stopping rule.
+The hinge (L1 loss) is smoothed until a duality gap is small enough:
 
     P(w) = 1/2 w'w + C sum over pairs of a_q max(0, 1 - d)           the primal, d the pair's difference in score
     D(alpha) = sum of alpha - 1/2 |sum of alpha (x_i - x_j)|^2       its dual, 0 <= alpha <= C a_q for each pair
 
-With the hinge smoothed by u (notation: rank_objective) alpha = -C a_q h'(d) is feasible at ANY w, and both sums over
-pairs are counts and sums of scores: sum of alpha = C (hinge of margin 1 - hinge of margin 1 - u) / u, and the vector is
-w - g. So every evaluation of the smoothed objective brings a bound from below, P >= D, for nothing:
+With the hinge smoothed by u (notation: pairwise_objective) alpha = -C a_q h'(d) is feasible at ANY w, and both sums
+over pairs are counts and sums of scores: sum of alpha = C (hinge of margin 1 - hinge of margin 1 - u) / u, and the
+vector is w - g. So every evaluation of the smoothed objective brings a bound from below, P >= D, for nothing:
 
     P - D = |g|^2 / 2 + what smoothing costs, at most C a_q u / 4 for each pair with 1 - u < d < 1, else nothing
 
@@ -152,20 +152,20 @@ class SamplePrediction:
         self._descent, self._tolerance = descent, tolerance
         self._before: tuple[float, Floats] | None = None
 
-    def at(self, C: float, weights: Floats, gradient: Floats, known: float) -> Floats:
-        """Return weights for C, to which descent is set, from a solution for known C and the loss's gradient there."""
+    def at(self, C: float, weights: Floats, gradient: Floats, last_C: float) -> Floats:
+        """Return weights for C, to which descent is set, from a solution for last_C and the loss's gradient there."""
         descent = self._descent
-        assert descent.part is not None
-        part = descent.part()
-        loss, part_gradient = part.loss_and_gradient(weights)
-        shift = gradient - part_gradient
-        before, self._before = self._before, (math.log(known), shift)
+        assert descent.sample is not None
+        sample = descent.sample()
+        loss, of_sample = sample.loss_and_gradient(weights)
+        shift = gradient - of_sample
+        before, self._before = self._before, (math.log(last_C), shift)
         if before is not None:
-            shift = shift + (shift - before[1]) * (math.log(C / known) / (math.log(known) - before[0]))
+            shift = shift + (shift - before[1]) * (math.log(C / last_C) / (math.log(last_C) - before[0]))
         value = 0.5 * float(weights @ weights) + C * (loss + float(shift @ weights))
-        solution = start = NewtonPoint(weights, value, weights + C * (part_gradient + shift))
+        solution = start = NewtonPoint(weights, value, weights + C * (of_sample + shift))
         for point, _ in minimise(
-            _Shifted(part, shift),
+            _Shifted(sample, shift),
             start,
             descent.preconditioner,
             reference=descent.reference,
@@ -256,6 +256,6 @@ def descend(
 def set_smoothing(descent: Descent, smoothing: float) -> None:
     """Make smoothing that of the objective and of the sample that stands for it."""
     descent.objective.smoothing = smoothing
-    if descent.part is not None:
-        descent.part().smoothing = smoothing
+    if descent.sample is not None:
+        descent.sample().smoothing = smoothing
     descent.preconditioner.forget()

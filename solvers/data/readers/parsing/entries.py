@@ -1,8 +1,7 @@
-"""Kernels for the entries of a line of ranking text, INDEX:VALUE.
+"""Kernels for the entries of a line of ranking text, INDEX:VALUE, and for which lines belong to which query.
 
-Every loop over characters ends at the newline that ends the text, so none checks the length of the text.
-
-Which lines of a text belong to which query: runs of lines of equal qid, or group sizes in a file beside it.
+Every loop over characters ends at the newline that ends the text, so none checks the length of the text. The lines of a
+query are a run of lines of equal qid, or of a group size in a file beside the text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What a pass over ranking text fills, and the faults at which it stops.
-
-Error messages for the faults of ranking text: file, line, column, the rule, the remedy, the text nearby.
-"""
+"""What a pass over ranking text fills, and the faults at which it stops, as errors with place, rule and remedy."""
 
 from __future__ import annotations
 

@@ -245,9 +245,9 @@ def _in_parallel(texts: Iterator[Bytes], parse: Parse, position: Position, threa
     with ThreadPoolExecutor(threads) as pool:
         try:
             for text in texts:
-                kept, into = slots.popleft()
-                kept = kept if len(kept) >= len(text) else np.empty(len(text), dtype=np.uint8)
-                copy = kept[: len(text)]
+                room, into = slots.popleft()
+                room = room if len(room) >= len(text) else np.empty(len(text), dtype=np.uint8)
+                copy = room[: len(text)]
                 copy[:] = text
                 into = _large_enough(into, copy)
                 waiting.append((copy, into, pool.submit(parse, copy, into), position.lines))

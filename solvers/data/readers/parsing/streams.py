@@ -1,11 +1,8 @@
 """A text file as blocks of complete lines, plain or compressed, in bounded memory.
 
-Whether a file is compressed is read from its first bytes, not from its name.
-
-The unpacked bytes of a bzip2 file of any number of streams, as pbzip2 writes them.
-
-The standard library's BZ2File takes whatever is wrong after the first stream for the end of the file: here it is an
-error.
+Whether a file is compressed is read from its first bytes, not from its name. A bzip2 file may have any number of
+streams, as pbzip2 writes them. The standard library's BZ2File takes whatever is wrong after the first stream for the
+end of the file: here it is an error.
 """
 
 from __future__ import annotations
@@ -82,9 +79,9 @@ def line_blocks(position: Position, *, size: int = BLOCK) -> Iterator[Bytes]:
     with _opened(position.path) as (raw, stream, packed):
         limit = packed * MAX_EXPANSION
         position.size = 0 if packed else position.path.stat().st_size
-        buffer, kept, total, first = bytearray(size + 1), 0, 0, True
+        buffer, filled, total, first = bytearray(size + 1), 0, 0, True
         while True:
-            got = _filled(stream, memoryview(buffer)[kept:-1])
+            got = _filled(stream, memoryview(buffer)[filled:-1])
             total += got
             position.share = raw.tell() / max(packed or position.size, 1)
             if FREE_EXPANSION < total > limit > 0:
@@ -92,20 +89,20 @@ def line_blocks(position: Position, *, size: int = BLOCK) -> Iterator[Bytes]:
                     f"{position.path}: unpacks to more than {MAX_EXPANSION} times its size ({total >> 20} MB and "
                     "more): that looks like a decompression bomb. If it is not, unpack it."
                 )
-            end = buffer.rfind(b"\n", kept, kept + got) + 1
-            kept += got
-            if not got and kept:
-                buffer[kept] = 10
-                end = kept = kept + 1
+            end = buffer.rfind(b"\n", filled, filled + got) + 1
+            filled += got
+            if not got and filled:
+                buffer[filled] = 10
+                end = filled = filled + 1
             if end:
                 skip = _skipped(position.path, buffer) if first else 0
                 first = False
                 yield np.frombuffer(buffer, dtype=np.uint8)[skip:end]
-                buffer[: kept - end] = buffer[end:kept]
-                kept -= end
+                buffer[: filled - end] = buffer[end:filled]
+                filled -= end
             if not got:
                 return
-            if kept == len(buffer) - 1:
+            if filled == len(buffer) - 1:
                 buffer = _larger(position, buffer)
 
 

@@ -1,7 +1,4 @@
-"""Parquet and Arrow files as open tables, and the choice among the kinds of files.
-
-Table files of training data as Arrow tables: csv, tsv, Parquet and Arrow.
-"""
+"""Table files of training data as Arrow tables: csv, tsv, Parquet and Arrow."""
 
 from __future__ import annotations
 

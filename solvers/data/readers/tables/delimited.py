@@ -130,10 +130,10 @@ class CsvFile:
             for batch in reader:
                 if self._rows is None and _has_empty_row(batch):
                     self._rows = check_rows(self.path, self._dialect) - (not self._titles)
-                kept = batch.num_rows if self._rows is None else min(max(self._rows - done, 0), batch.num_rows)
+                n_rows = batch.num_rows if self._rows is None else min(max(self._rows - done, 0), batch.num_rows)
                 done += batch.num_rows
-                if kept:
-                    whole = batch.slice(0, kept)
+                if n_rows:
+                    whole = batch.slice(0, n_rows)
                     yield self._with_points(whole) if text and self._dialect.decimal_comma else whole
 
     def _with_points(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -59,10 +59,10 @@ def judgments_in(path: Path, named: JsonView) -> tuple[list[JudgmentRow], dict[s
 
     named are the options of reading, of which those that name columns of the file, and words for grades, hold for it.
     """
-    known = values_by_name(named.get("grades") or (), GRADES_RULE, number_of)
-    table, words = _table(path, named, known), dict[str, str]()
+    grade_of = values_by_name(named.get("grades") or (), GRADES_RULE, number_of)
+    table, words = _table(path, named, grade_of), dict[str, str]()
     if table is not None:
-        return _graded(path, _of_table(table, named), known), words
+        return _graded(path, _of_table(table, named), grade_of), words
     lines = [(number, line) for number, line in enumerate(lines_of(Position(path)), start=1) if line.strip()]
     rows: Iterable[JudgmentRow] = ()
     if any(map(_LISTED.fullmatch, (line for _, line in lines))):
@@ -70,31 +70,31 @@ def judgments_in(path: Path, named: JsonView) -> tuple[list[JudgmentRow], dict[s
         rows = _of_list(path, lines)
     elif lines:
         text = "\n".join(line for _, line in lines)
-        rows = _of_json(path, text) if text.lstrip()[0] in "{[" else _of_rows(path, lines, known)
-    return _graded(path, rows, known), words
+        rows = _of_json(path, text) if text.lstrip()[0] in "{[" else _of_rows(path, lines, grade_of)
+    return _graded(path, rows, grade_of), words
 
 
-def _graded(path: Path, rows: Iterable[JudgmentRow], known: Mapping[str, float]) -> list[JudgmentRow]:
+def _graded(path: Path, rows: Iterable[JudgmentRow], grade_of: Mapping[str, float]) -> list[JudgmentRow]:
     """Return the judgments of the rows that have a grade, and a weight above 0 if any have a weight.
 
     Grades below 0, which TREC gives to spam, become 0. Raises Undecided for words whose numbers are not known.
     """
     graded = ((row, str(row.grade)) for row in rows if row.weight is None or row.weight > 0.0)
     read = [(row, text) for row, text in graded if text not in MISSING]
-    values = {text: known.get(text, number_of(text)) for _, text in read}
+    values = {text: grade_of.get(text, number_of(text)) for _, text in read}
     words = [text for text, value in values.items() if value is None or not math.isfinite(value)]
     if words:
         row = next(row for row, text in read if text == words[0])
         problem = f"{path}: {words[0][:40]!r} is no grade, of document {row.document} of query {row.query}."
         if len(words) > MOST_GRADES:
             raise DataError(f"{problem} {FORMS}")
-        raise number_each(f"{problem} Is it a word for one?", words, known or usual_grades(list(values)))
+        raise number_each(f"{problem} Is it a word for one?", words, grade_of or usual_grades(list(values)))
     if not read:
         raise DataError(f"{path}: holds no judgments: no row has a grade, and a weight where there are any. {FORMS}")
     return [row._replace(grade=max(values[text] or 0.0, 0.0)) for row, text in read]
 
 
-def _table(path: Path, named: JsonView, known: Mapping[str, object]) -> OpenTable | None:
+def _table(path: Path, named: JsonView, grade_of: Mapping[str, object]) -> OpenTable | None:
     """Return a file with titles as a table, None for any other."""
     if kind_of(path) in ("parquet", "arrow"):
         return open_table(path)
@@ -107,7 +107,7 @@ def _table(path: Path, named: JsonView, known: Mapping[str, object]) -> OpenTabl
     dialect = dialect_of(path)
     titles = cells_of([(1, first)], dialect.separator)[0][1]
     roles = find_roles(titles, ROLES, named)
-    if not roles or _is_grade(titles[-1] or "-", known):
+    if not roles or _is_grade(titles[-1] or "-", grade_of):
         return None
     with reading(str(path)):
         return OpenTable(str(path), CsvFile(path, dialect._replace(is_loose="document_weight" not in roles)))
@@ -134,44 +134,44 @@ def _of_list(path: Path, lines: Sequence[tuple[int, str]]) -> Iterator[JudgmentR
             )
 
 
-def _of_rows(path: Path, lines: Sequence[tuple[int, str]], known: Mapping[str, object]) -> Iterator[JudgmentRow]:
+def _of_rows(path: Path, lines: Sequence[tuple[int, str]], grade_of: Mapping[str, object]) -> Iterator[JudgmentRow]:
     """Yield the judgments of lines, whose separator is the one that makes a judgment of each of them.
 
     Spaces part cells where nothing else does: between tabs or commas they belong to queries and documents.
     """
     parted, words = [cells_of(lines, sign) for sign in "\t,;" if sign in lines[0][1]], cells_of(lines, None)
-    found = [table for table in parted if _is_judged(table, known)]
-    for number, line in lines if not found and _is_graded(words, known) else ():
+    found = [table for table in parted if _is_judged(table, grade_of)]
+    for number, line in lines if not found and _is_graded(words, grade_of) else ():
         if "\t" in line and any(" " in cell.strip() for cell in line.split("\t")):
             raise DataError(
                 f"{path}:{number}: has a tab and a space: which of them part query, document and grade is not clear. "
                 "Put a tab between them in every line."
             )
     for tables, most in (([words], 0), (parted, MOST_GRADES), ([words], MOST_GRADES)):
-        found = found or [table for table in tables if _is_judged(table, known, most)]
+        found = found or [table for table in tables if _is_judged(table, grade_of, most)]
     if len(found) != 1:
-        bad = (number for number, cells in [*parted, words][0] if not _is_judged([(number, cells)], known))
+        bad = (number for number, cells in [*parted, words][0] if not _is_judged([(number, cells)], grade_of))
         number = next(bad, lines[0][0])
         raise DataError(f"{path}:{number}: {dict(lines)[number][:60]!r} is not clear as a judgment. {FORMS}")
     for _, cells in found[0]:
         yield JudgmentRow(cells[0], cells[-2], cells[-1])
 
 
-def _is_judged(table: Cells, known: Mapping[str, object], most: int = 0) -> bool:
+def _is_judged(table: Cells, grade_of: Mapping[str, object], most: int = 0) -> bool:
     """Return whether rows are of three cells, or of four, where the second is TREC's iteration.
 
     most is how many words that are not known may be grades.
     """
-    plain = all(len(cells) < 4 or _is_grade(cells[1].upper().removeprefix("Q"), known) for _, cells in table)
-    return plain and {len(cells) for _, cells in table} <= {3, 4} and _is_graded(table, known, most)
+    plain = all(len(cells) < 4 or _is_grade(cells[1].upper().removeprefix("Q"), grade_of) for _, cells in table)
+    return plain and {len(cells) for _, cells in table} <= {3, 4} and _is_graded(table, grade_of, most)
 
 
-def _is_graded(table: Cells, known: Mapping[str, object], most: int = 0) -> bool:
-    return len({cells[-1] for _, cells in table if not _is_grade(cells[-1], known)}) <= most
+def _is_graded(table: Cells, grade_of: Mapping[str, object], most: int = 0) -> bool:
+    return len({cells[-1] for _, cells in table if not _is_grade(cells[-1], grade_of)}) <= most
 
 
-def _is_grade(cell: str, known: Mapping[str, object]) -> bool:
-    return cell in MISSING or cell in known or ((number := number_of(cell)) is not None and math.isfinite(number))
+def _is_grade(cell: str, grade_of: Mapping[str, object]) -> bool:
+    return cell in MISSING or cell in grade_of or ((number := number_of(cell)) is not None and math.isfinite(number))
 
 
 def _of_json(path: Path, text: str) -> Iterator[JudgmentRow]:
