@@ -1,6 +1,7 @@
 """The function retune: a study goes on with new data, and its model is kept, refitted or replaced.
 
-What a study takes over from the latest version of the study that it retunes.
+The new version of the study takes over from the latest one which configurations are tried first, what is already known
+of them, and which queries its models were fitted to.
 """
 
 from __future__ import annotations
@@ -56,6 +57,12 @@ from ranktune.tuner.study.settings import NO_TEST
 
 SHARE = 0.1
 """Share of the budget of the first study."""
+MEASURED = 5
+"""Configurations that are evaluated again at least, where there are as many."""
+SPREAD = (0.5, 0.1)
+"""Quantiles of the values at which further ones are taken: without poor ones the ranking cannot be seen to carry."""
+OTHERS = 2
+"""Other solvers whose best trial is repeated: what was behind on the earlier data may be ahead on the new ones."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +91,7 @@ class Retuned:
 
 
 @takes(RetuneArguments)
-def retune(given: RetuneArguments) -> Retuned:
+def retune(options: RetuneArguments) -> Retuned:
     """Tune a study further on new data, and decide whether its model is kept, refitted or replaced.
 
     The new version has the settings of the study, and a tenth of its budget. The trials of the latest version are
@@ -120,26 +127,26 @@ def retune(given: RetuneArguments) -> Retuned:
     >>> retuned.decision
     'keep'
     """
-    home, deadline = home_folder(given.home), Deadline.after(given.timeout)
-    first = first_of(home, given.name)
+    home, deadline = home_folder(options.home), Deadline.after(options.timeout)
+    first = first_of(home, options.name)
     name = first.path.name
-    known, sources = versions(home, name), (given.data, given.vali, given.test)
+    all_versions, sources = versions(home, name), (options.data, options.vali, options.test)
     for source in sources:
         if source is not None and name_of(source) != NO_TEST:
             reader_of(source)  # it raises where there is none
-    *_, last = [first, *(each for each in known[1:] if given.version in (None, each.path.name))]
-    is_open = last != first and not _is_decided(last) and (given.version is not None or not last.held())
+    *_, last = [first, *(each for each in all_versions[1:] if options.version in (None, each.path.name))]
+    is_open = last != first and not _is_decided(last) and (options.version is not None or not last.is_running())
     open_version = last if is_open else None
     if open_version is not None and not _is_of(open_version, sources):
         begun = f"version '{last.path.name}' of '{name}' was interrupted, on other data than these"
         goes_on = f"`ranktune resume {last.path.name}` goes on with its own data."
-        if given.version is not None:
+        if options.version is not None:
             raise StudyError(f"{begun}. Choose another name for the new version (version=); {goes_on}")
         warnings.warn(f"{begun}. It is left as it is, and a new version begins; {goes_on}", RankTuneWarning, 2)
         open_version = None
     if open_version is not None and is_written(open_version.path / FILE):
-        return _retuned(open_version, resume(open_version.path.name, **_runtime(given)))
-    latest = next(each for each in reversed(known) if each == first or _is_decided(each))
+        return _retuned(open_version, resume(open_version.path.name, **_runtime(options)))
+    latest = next(each for each in reversed(all_versions) if each == first or _is_decided(each))
     if not latest.has_result:
         raise StudyError(f"study '{latest.path.name}' has not ended. `ranktune resume {latest.path.name}` goes on.")
     incumbent, dated = recorded(home, name), f"{name}@{datetime.now().astimezone():%Y-%m-%d}"
@@ -147,26 +154,26 @@ def retune(given: RetuneArguments) -> Retuned:
         raise StudyError(f"the model of version '{incumbent.version}', {incumbent.path(home)}, is gone. Restore it.")
     latest.warn_of_versions()
     restore_custom(name, first.study().custom)
-    study = _declared(given, first, incumbent.path(home))
-    earlier, study = earlier_of(home, latest, incumbent, study, given.storage)
-    study = _with_budget(study, given, first, len(first_configurations(replace(study, after=name).union_space())))
-    version = given.version or (open_version.path.name if open_version else free_name(home, dated))
+    study = _declared(options, first, incumbent.path(home))
+    earlier, study = earlier_of(home, latest, incumbent, study, options.storage)
+    study = _with_budget(study, options, first, len(first_configurations(replace(study, after=name).union_space())))
+    version = options.version or (open_version.path.name if open_version else free_name(home, dated))
     study = replace(study, after=latest.path.name, name=version)
     folder, locations = make_folder(home, version), Locations.load(first.path)
-    locations = replace(locations, storage=given.storage or locations.storage)
+    locations = replace(locations, storage=options.storage or locations.storage)
     if folder.has_begun and folder.study().after != latest.path.name:
         raise StudyError(f"there is a study '{version}' already. Choose another name for the version (version=).")
-    with running(folder, workforce(given), locations, given.progress or display(given.verbose)) as session:
+    with running(folder, workforce(options), locations, options.progress or display(options.verbose)) as session:
         session.progress.stage(_budget_line(study, version, len(earlier.observed)))
         locations.save(folder.path)
-        problems = session.prepare(study, (*sources, str(incumbent.path(home))), given.extend)
+        problems = session.prepare(study, (*sources, str(incumbent.path(home))), options.extend)
         if len(problems) > 1:
             raise ParameterError(
                 f"{study.data} has {len(problems)} parts with tests of their own. Give one file or table."
             )
         with writing(folder.path):
             earlier.save(folder.path)
-        result = session.run(folder.study(), problems, deadline if given.timeout else Deadline.after(study.timeout))
+        result = session.run(folder.study(), problems, deadline if options.timeout else Deadline.after(study.timeout))
     return _retuned(folder, result)
 
 
@@ -186,27 +193,27 @@ def ended(
     return {"study": folder.path.name, "model": str(model), "current": line, **decided}, folder.study().metric
 
 
-def _declared(given: RetuneArguments, first: StudyFolder, incumbent: Path) -> Study:
+def _declared(options: RetuneArguments, first: StudyFolder, incumbent: Path) -> Study:
     """Return the study of a new version, with the budget of the first study."""
     study = first.as_it_began()
     return replace(
         study,
-        data=name_of(given.data),
-        vali=None if given.vali is None else name_of(given.vali),
-        test=None if given.test is None or name_of(given.test) == NO_TEST else name_of(given.test),
-        plan="auto" if study.plan == "nested" or (study.plan == "split" and given.vali is None) else study.plan,
+        data=name_of(options.data),
+        vali=None if options.vali is None else name_of(options.vali),
+        test=None if options.test is None or name_of(options.test) == NO_TEST else name_of(options.test),
+        plan="auto" if study.plan == "nested" or (study.plan == "split" and options.vali is None) else study.plan,
         baseline=str(incumbent.resolve()),
         preset=None,
     )
 
 
-def _with_budget(study: Study, given: RetuneArguments, first: StudyFolder, tried: int) -> Study:
+def _with_budget(study: Study, options: RetuneArguments, first: StudyFolder, tried: int) -> Study:
     """Return the study with its budget: what is given, or a tenth, and at least what is tried first and one more."""
     whole = first.study()
     timed = whole.timeout is not None or whole.until is not None
     trials = whole.trials if timed else max(round(SHARE * (whole.trials or 0)), tried + 1)
     timeout = None if whole.timeout is None else SHARE * whole.timeout
-    return replace(study, trials=given.trials or trials, timeout=given.timeout or timeout)
+    return replace(study, trials=options.trials or trials, timeout=options.timeout or timeout)
 
 
 def _budget_line(study: Study, version: str, earlier: int) -> str:
@@ -231,17 +238,9 @@ def _is_decided(folder: StudyFolder) -> bool:
     return folder.has_result and decision_of(folder) is not None
 
 
-def _runtime(given: RetuneArguments) -> Json:
+def _runtime(options: RetuneArguments) -> Json:
     names = {field.name for field in declared(RetuneArguments)} - {"name", "data", "vali", "test", "timeout", "version"}
-    return {name: getattr(given, name) for name in names}
-
-
-MEASURED = 5
-"""Configurations that are evaluated again at least, where there are as many."""
-SPREAD = (0.5, 0.1)
-"""Quantiles of the values at which further ones are taken: without poor ones the ranking cannot be seen to carry."""
-OTHERS = 2
-"""Other solvers whose best trial is repeated: what was behind on the earlier data may be ahead on the new ones."""
+    return {name: getattr(options, name) for name in names}
 
 
 def earlier_of(
@@ -261,25 +260,29 @@ def earlier_of(
         first = list(_first(space, delivered, others, complete))
         observed, values = list[EarlierTrial](), dict[int, Floats]()
         for trial in trials:
-            if any(trial is known for _, known in first):
+            if any(trial is other for _, other in first):
                 values[len(observed)] = record.per_query(trial)[study.metric]
             observed += [_observed(seen, PATH in trial.user_attrs) for seen in _usable(trial, timed)]
     tried: dict[str, list[Mapping[str, Value]]] = {}
     for params, _ in first:
-        solver, own = space.split(params)
-        tried.setdefault(solver, []).append(own)
+        solver, of_solver = space.split(params)
+        tried.setdefault(solver, []).append(of_solver)
     fitted = _fitted(owner)
-    known = [*observed, *_before(latest)]
-    earlier = Earlier(incumbent, latest.path.name, delivered, known[:MOST], values, fitted)
+    known_trials = [*observed, *_before(latest)]
+    earlier = Earlier(incumbent, latest.path.name, delivered, known_trials[:MOST], values, fitted)
     return earlier, replace(study, first=tried)
 
 
 def _fitted(holder: StudyFolder) -> FittedQueryIds:
     """Return what the model that a version holds was fitted to, with that of the model that it goes on from."""
-    own, decided, begun = load_fitted(holder.split(_split_of(holder))), decision_of(holder), load_earlier(holder.path)
+    of_study, decided, begun = (
+        load_fitted(holder.split(_split_of(holder))),
+        decision_of(holder),
+        load_earlier(holder.path),
+    )
     if decided is None or begun is None or decided["decision"] != REFIT or not decided.get("continued_by"):
-        return own
-    return own.with_more(begun.fitted)
+        return of_study
+    return of_study.with_more(begun.fitted)
 
 
 def _split_of(folder: StudyFolder) -> str:
@@ -303,12 +306,12 @@ def _of_rows(folder: StudyFolder) -> list[DeliveredConfiguration]:
         for row in rows
         if row.params is not None and not row.is_blend
     }
-    singles = [DeliveredConfiguration(name, (part,)) for name, part in plain.items()]
+    singles = [DeliveredConfiguration(name, (member,)) for name, member in plain.items()]
     if rows[0].params is None or not rows[0].is_blend:
         return singles
-    known = [(plain.get(name.partition(" ")[0]), share) for name, share in rows[0].params.items()]
-    members = [(part, share) for part, share in known if part is not None]
-    parts, shares = tuple(part for part, _ in members), tuple(float(share or 0.0) for _, share in members)
+    pairs = [(plain.get(name.partition(" ")[0]), share) for name, share in rows[0].params.items()]
+    members = [(member, share) for member, share in pairs if member is not None]
+    parts, shares = tuple(member for member, _ in members), tuple(float(share or 0.0) for _, share in members)
     return [DeliveredConfiguration(rows[0].solver, parts, shares), *singles]
 
 
@@ -326,8 +329,8 @@ def _first(
     seen: list[dict[str, Value]] = []
     ranked = sorted(complete, key=lambda trial: -(trial.value or 0.0))
     spread = [space.split(ranked[round((1.0 - q) * (len(ranked) - 1))].params) for q in SPREAD] if ranked else []
-    parts = [(part.solver, part.params) for part in delivered.parts]
-    runners = [(part.solver, part.params) for other in others for part in other.parts]
+    parts = [(member.solver, member.params) for member in delivered.parts]
+    runners = [(member.solver, member.params) for other in others for member in other.parts]
     runners += [space.split(trial.params) for trial in ranked]
     tried = {solver for solver, _ in parts}
     best = {solver: (solver, params) for solver, params in reversed(runners) if solver not in tried}
@@ -335,15 +338,15 @@ def _first(
     for k, (solver, params) in enumerate([*parts, *spread, *also, *runners]):
         if k >= len(parts) + len(spread) + len(also) and len(seen) >= MEASURED:
             return
-        known = _inside(space, solver, params)
-        if known is None or any(alike(known, other) for other in seen):
+        configuration = _inside(space, solver, params)
+        if configuration is None or any(alike(configuration, other) for other in seen):
             continue
-        seen.append(known)
-        trials = [trial for trial in complete if alike(trial.params, known)]
-        trial = max(trials, key=lambda trial: (trial.params == known, trial.value or 0.0), default=None)
+        seen.append(configuration)
+        trials = [trial for trial in complete if alike(trial.params, configuration)]
+        trial = max(trials, key=lambda trial: (trial.params == configuration, trial.value or 0.0), default=None)
         if trial is not None and not grows(solver):
-            known = _inside(space, *space.split(requested(trial)[0])) or known
-        yield known, trial
+            configuration = _inside(space, *space.split(requested(trial)[0])) or configuration
+        yield configuration, trial
 
 
 def _inside(space: UnionSpace, solver: str, params: Mapping[str, Value]) -> dict[str, Value] | None:
@@ -351,8 +354,8 @@ def _inside(space: UnionSpace, solver: str, params: Mapping[str, Value]) -> dict
     if solver not in {str(each["solver"]) for each in space.defaults()}:
         return None
     rounds = grows(solver) and "rounds" in params
-    kept = {name: value for name, value in params.items() if not (rounds and name == "rounds") and name != "seeds"}
-    return space.configuration(solver, kept)
+    values = {name: value for name, value in params.items() if not (rounds and name == "rounds") and name != "seeds"}
+    return space.configuration(solver, values)
 
 
 def _usable(trial: FrozenTrial, timed: bool) -> list[FrozenTrial]:

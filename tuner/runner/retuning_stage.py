@@ -1,9 +1,8 @@
 """The stage of a study that retunes another: the old configuration is fitted to the new data, and a model is chosen.
 
-The incumbent itself, learning on: boosting adds trees to it, an online solver begins with its weights.
-
-The part of its configuration with the largest share whose solver can do that is evaluated by the plan of the study. For
-each fold the incumbent goes on with the queries of the other folds, so that it is judged on queries that neither knows.
+The incumbent itself may go on learning: boosting adds trees to it, an online solver begins with its weights. The part
+of its configuration with the largest share whose solver can do that is evaluated by the plan of the study. For each
+fold the incumbent goes on with the queries of the other folds, so that it is judged on queries that neither knows.
 """
 
 from __future__ import annotations
@@ -56,6 +55,8 @@ from ranktune.tuner.workers.executor import Executor
 
 REFITTED = "refit.json"
 """The model of the incumbent's configuration, fitted to the new data."""
+START = "continued.json"
+"""The incumbent on the columns of the new data, in the folder of the problem."""
 
 
 def _decided(state: SplitState) -> RetuneDecision:
@@ -146,25 +147,27 @@ def _json(mean: Interval) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in (mean.mean, mean.low, mean.high)]
 
 
-def _former(state: SplitState, known: DeliveredConfiguration) -> Candidate:
+def _former(state: SplitState, delivered: DeliveredConfiguration) -> Candidate:
     """Return the configuration of the incumbent as a candidate, with what its trials found."""
-    parts = [_part(state, part) for part in known.parts]
+    parts = [_member(state, member) for member in delivered.parts]
     if len(parts) == 1:
         return parts[0]
-    shares = {f"{part.solver} {k}": share for k, (part, share) in enumerate(zip(parts, known.shares, strict=True), 1)}
-    return Candidate(known.solver, shares, float("nan"), np.empty(0), 0, members=tuple(parts))
+    shares = {
+        f"{member.solver} {k}": share for k, (member, share) in enumerate(zip(parts, delivered.shares, strict=True), 1)
+    }
+    return Candidate(delivered.solver, shares, float("nan"), np.empty(0), 0, members=tuple(parts))
 
 
-def _part(state: SplitState, part: SolverConfiguration) -> Candidate:
+def _member(state: SplitState, member: SolverConfiguration) -> Candidate:
     space, record = state.study.union_space(), state.record
-    given = space.configuration(part.solver, part.params)
-    for trial in record.trials() if given is not None else ():
-        if trial.state == TrialState.COMPLETE and trial.value is not None and alike(trial.params, given or {}):
+    wanted = space.configuration(member.solver, member.params)
+    for trial in record.trials() if wanted is not None else ():
+        if trial.state == TrialState.COMPLETE and trial.value is not None and alike(trial.params, wanted or {}):
             values, params = record.per_query(trial)[state.study.metric], space.split(trial.params)[1]
             return Candidate(
-                part.solver, params, trial.value, values, 1, number=number_of(trial), vali_weights=record.weights
+                member.solver, params, trial.value, values, 1, number=number_of(trial), vali_weights=record.weights
             )
-    return Candidate(part.solver, part.params, float("nan"), np.empty(0), 0)
+    return Candidate(member.solver, member.params, float("nan"), np.empty(0), 0)
 
 
 def _values(state: SplitState, former: Candidate) -> Floats:
@@ -196,10 +199,6 @@ DECIDE = Stage(
 )
 
 
-START = "continued.json"
-"""The incumbent on the columns of the new data, in the folder of the problem."""
-
-
 def continued(
     study: Study, problem: SplitProblem, former: Candidate, model: Path, executor: Executor, deadline: Deadline
 ) -> tuple[Candidate, Task] | None:
@@ -210,24 +209,24 @@ def continued(
     """
     parts = former.members or (former,)
     shares = [float(str(share)) for share in former.params.values()] if former.members else [1.0]
-    able = [k for k, part in enumerate(parts) if isinstance(make(part.solver, {}, study.seed), Continuing)]
+    able = [k for k, member in enumerate(parts) if isinstance(make(member.solver, {}, study.seed), Continuing)]
     if not able or study.plan == "progressive" or study.budget is not None:
         return None
-    part = parts[max(able, key=lambda k: shares[k])]
+    member = parts[max(able, key=lambda k: shares[k])]
     placed = placed_on(load_model(model), problem.development)
-    if placed is None or not can_load(study.serve, former.parts | part.parts):
+    if placed is None or not can_load(study.serve, former.parts | member.parts):
         return None
     start = str(problem.folder / START)
     with writing(problem.folder):
         placed.save(start)
-    task = Tasks(study, problem.folder)(part.solver, part.params)
+    task = Tasks(study, problem.folder)(member.solver, member.params)
     task = replace(task, keep=False, after=start, limit=deadline.left)
     outcome = executor.submit(attempt, task).result()
     if outcome.error or outcome.stopped:
         return None
     values, weights = outcome.per_query[study.metric], problem.validation_queries.query_weights
     found = chosen_parameters(task, outcome)
-    best = Candidate(part.solver, found, mean_of(values, weights), values, 1, vali_weights=weights)
+    best = Candidate(member.solver, found, mean_of(values, weights), values, 1, vali_weights=weights)
     return best, replace(task_of(study, problem, best), after=start, limit=deadline.left)
 
 

@@ -1,14 +1,13 @@
-"""Digests of queries by content: equal for equal documents and grades, in any order. Sketches: nearly equal for such.
+"""Digests of queries by content, and of files: the proof that stored files are what was written.
 
 Ids do not identify a query: unrelated files count their queries from 1, and joined data may hold a query twice under
-different ids.
+different ids. Digests are equal for equal documents and grades, in any order; sketches are nearly equal for documents
+that are nearly equal.
 
-The proof that stored files are what was written: digests, which are compared before the files are used.
-
-A folder that is written once has a file of the digests of all its files, written last. A file that is replaced has a
-digest of its own in digests/NAME beside it. That is removed before the file is replaced and written afterwards:
-wherever a process ends in between, the file is as it was or as it shall be, and unproven. Files of older releases are
-unproven too.
+A folder that is written once has a file of the digests of all its files, written last, which are compared before the
+files are used. A file that is replaced has a digest of its own in digests/NAME beside it. That is removed before the
+file is replaced and written afterwards: wherever a process ends in between, the file is as it was or as it shall be,
+and unproven. Files of older releases are unproven too.
 """
 
 from __future__ import annotations
@@ -47,6 +46,9 @@ FAR = 1024.0
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _LAST = np.uint64(1 << 29)
 """A float64 whose bits are a multiple of this is a float32."""
+DIGESTS = "digests.json"
+FOLDER = "digests"
+_ATTEMPTS = 3
 
 
 def distinct(queries: Queries) -> Ints:
@@ -66,10 +68,10 @@ def given_columns(queries: Queries) -> tuple[str, ...] | None:
 
     None where they have no names.
     """
-    names, known = queries.feature_names, queries.encoding
-    if names is None or known is None or queries.contents is None:
+    names, encoding = queries.feature_names, queries.encoding
+    if names is None or encoding is None or queries.contents is None:
         return None if names is None else tuple(sorted(names))
-    return tuple(sorted({*known.sources(names).values()}))
+    return tuple(sorted({*encoding.sources(names).values()}))
 
 
 def query_digests(queries: Queries, columns: Sequence[str] | None = None) -> list[int]:
@@ -128,17 +130,17 @@ def scale_of(parts: Sequence[Features]) -> Scale:
 
     Values that are all far from 0 beside their differences, by more than FAR times, are measured from their median.
     """
-    samples = [part[:: max(part.shape[0] // SAMPLE, 1)] for part in parts]
+    samples = [matrix[:: max(matrix.shape[0] // SAMPLE, 1)] for matrix in parts]
     size = np.max([_typical(sample) for sample in samples], axis=0)
     origin, full = np.zeros_like(size), size > 0.0
-    for part in parts:
-        if not isinstance(part, np.ndarray):  # what is not stored is 0
-            full &= np.bincount(part.indices, minlength=part.shape[1]) == part.shape[0]
+    for matrix in parts:
+        if not isinstance(matrix, np.ndarray):  # what is not stored is 0
+            full &= np.bincount(matrix.indices, minlength=matrix.shape[1]) == matrix.shape[0]
     columns = np.flatnonzero(full)
     values = [dense(sample[:, columns]).astype(np.float64) for sample in samples]
     middle = np.median(np.concatenate(values), axis=0)
     with np.errstate(over="ignore"):
-        spread = np.max([_typical(part - middle) for part in values], axis=0)
+        spread = np.max([_typical(matrix - middle) for matrix in values], axis=0)
     far = (spread > 0.0) & (FAR * spread < size[columns])
     origin[columns[far]], size[columns[far]] = middle[far], FAR * spread[far]
     return Scale(origin, size)
@@ -197,11 +199,6 @@ def _mixed(bits: Bits) -> Bits:
     half: Bits = (bits ^ (bits >> np.uint64(32))) * _ODD
     mixed: Bits = half ^ (half >> np.uint64(29))
     return mixed
-
-
-DIGESTS = "digests.json"
-FOLDER = "digests"
-_ATTEMPTS = 3
 
 
 def seal(folder: Path) -> None:
@@ -287,11 +284,11 @@ def is_written(path: Path) -> bool:
 def check_sealed(path: Path) -> None:
     """Raise Damaged where the file at path is gone, or is not what was written there."""
     for attempt in range(_ATTEMPTS):
-        expected = _known(path)
+        expected = _digest_of(path)
         fault = "" if expected is None else _fault(path, expected)
         if not fault:
             return
-        if attempt and _known(path) == expected:  # else it is being replaced at this moment
+        if attempt and _digest_of(path) == expected:  # else it is being replaced at this moment
             raise Damaged(fault)
 
 
@@ -318,7 +315,7 @@ def _seal_of(path: Path) -> Path:
     return path.parent / FOLDER / path.name
 
 
-def _known(path: Path) -> str | None:
+def _digest_of(path: Path) -> str | None:
     """Return the digest of a file, None where it has none."""
     try:
         return _seal_of(path).read_text(encoding="ascii", errors="replace").strip()

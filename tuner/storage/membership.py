@@ -146,8 +146,8 @@ class Membership:
             holder, its_token, beat = owner
             dead = holder.host == host and not alive(holder.pid)
             if dead or self._owners.gone(its_token, beat):
-                taken = self._run(lambda c, old=its_token: self._take(c, token, old, (host, pid, started)))  # type: ignore[misc]
-                if taken is None:
+                acquired = self._run(lambda c, old=its_token: self._take(c, token, old, (host, pid, started)))  # type: ignore[misc]
+                if acquired is None:
                     return self._holding(token)
                 continue
             first = first or (its_token, beat)
@@ -168,8 +168,8 @@ class Membership:
 
     def release(self, token: str, concluded: bool = False) -> None:
         """Let others own the study; `concluded` is the sign for its workers that there will be no more trials."""
-        held = and_(OWNERS.c.study == self.study, OWNERS.c.token == token)
-        self._run(lambda c: c.execute(update(OWNERS).where(held).values(token="", concluded=concluded)))
+        owned = and_(OWNERS.c.study == self.study, OWNERS.c.token == token)
+        self._run(lambda c: c.execute(update(OWNERS).where(owned).values(token="", concluded=concluded)))
         self.held = None
 
     def owner(self) -> Owner | None:

@@ -1,4 +1,4 @@
-"""Finished trials in Optuna's tables, each written once as a part of a transaction, and what that takes from Optuna.
+"""Optuna's tables: finished trials, each written once as a part of a transaction, and their move to a wider space.
 
 Optuna's own method looks up each parameter and attribute first, and cannot be a part of a transaction: it takes several
 times as long, and does not show whether a trial was written whose commit went unanswered. Everything taken from Optuna
@@ -11,8 +11,6 @@ TrialValueModel.value_to_stored_repr                        the value of a trial
 TrialIntermediateValueModel.intermediate_value_to_stored_repr    a reported value as it is stored
 
 A test checks that they exist in the installed Optuna, and that Optuna reads what is written by them.
-
-Migration of the trials in a record to a wider search space (`ranktune.tuner.study.extending`).
 """
 
 from __future__ import annotations
@@ -43,6 +41,11 @@ from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.names import current_names
 from ranktune.tuner.samplers.space import UnionSpace
 from ranktune.tuner.study.compatibility import canonical, description, is_wider, saved
+
+_TRIALS = table("trials", column("trial_id"), column("study_id"))
+_PARAMS = table(
+    "trial_params", column("trial_id"), column("param_name"), column("param_value"), column("distribution_json")
+)
 
 
 def _table(model: type[models.BaseModel]) -> Table:
@@ -137,8 +140,8 @@ class TrialRows:
     def remove(self, connection: Connection, numbers: list[int]) -> None:
         """Remove the trials with these numbers."""
         ids = [found for number in numbers if (found := self.find(connection, number)) is not None]
-        for part in (VALUES, REPORTS, PARAMS, USER, SYSTEM, TRIALS):
-            connection.execute(delete(part).where(part.c.trial_id.in_(ids)))
+        for each in (VALUES, REPORTS, PARAMS, USER, SYSTEM, TRIALS):
+            connection.execute(delete(each).where(each.c.trial_id.in_(ids)))
         self._ids, self._last = {}, -1  # a file gives their ids to others
 
     def write(self, connection: Connection, trial: FrozenTrial) -> None:
@@ -188,12 +191,6 @@ class TrialRows:
                 if before is not None:
                     check_distribution_compatibility(json_to_distribution(before), trial.distributions[name])
                 self._checked[name] = distribution
-
-
-_TRIALS = table("trials", column("trial_id"), column("study_id"))
-_PARAMS = table(
-    "trial_params", column("trial_id"), column("param_name"), column("param_value"), column("distribution_json")
-)
 
 
 def migrate_space(storage: RDBStorage, study: str, space: UnionSpace) -> int:
