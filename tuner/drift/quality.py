@@ -128,7 +128,7 @@ def quality(
     estimate: Interval,
     rate: float,
 ) -> Quality:
-    """Return how the values of new queries, two of them at least, compare with those known."""
+    """Return how the values of new queries, two of them at least, compare with those of the study."""
     counted = ~np.isnan(values)
     mean, error, freedom = _mean(values, weights)
     difference, both = mean - study.mean, np.hypot(error, study.error)

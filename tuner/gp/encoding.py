@@ -298,7 +298,7 @@ class SpaceEncoding:
 
 
 def covered(rows: Floats, tried: Floats) -> NDArray[np.bool_]:
-    """Return which full rows, (m, d), agree with a row of taken, (t, d), wherever that row is not NaN.
+    """Return which full rows, (m, d), agree with a row of tried, (t, d), wherever that row is not NaN.
 
     A program that gets such a row asks for the same parameters and gets the same values: it is the same configuration,
     whatever the conditions are.

@@ -263,7 +263,7 @@ def relative_variances(gains: Floats, extra: Floats | float) -> Floats:
 
 
 def relative_variance(variance: Floats) -> Floats:
-    """Return variances relative to about their median, within [0.1, 100]; 1 where given, (n,), is not positive.
+    """Return variances relative to about their median, within [0.1, 100]; 1 where variance, (n,), is not positive.
 
     The unit is a power of two. The median itself moves with each trial: the variances of all trials before would
     change, and the hyperparameters, which are kept while the trials that they were fitted to are the same, would be

@@ -63,7 +63,7 @@ class _Evaluated:
         return values
 
     def best_free(self, tried: Floats) -> tuple[Floats, bool]:
-        """Return the best full row that taken does not cover, and True, or the best of all and False."""
+        """Return the best full row that tried does not cover, and True, or the best of all and False."""
         rows, values = np.concatenate(self.rows), np.concatenate(self.values)
         order = np.argsort(-values, kind="stable")
         start, size = 0, 1
@@ -85,7 +85,7 @@ def maximise(
     region: TrustRegion | None = None,
     rounds: int = LOCAL_ROUNDS,
 ) -> Floats:
-    """Return the full row, (d,), that maximises the acquisition function among those that taken, (t, d), leaves.
+    """Return the full row, (d,), that maximises the acquisition function among those that tried, (t, d), leaves.
 
     centres are full rows, (p, d), with extra candidates around them. With a region the search stays within it, unless
     all candidates there are taken. Local search has that many rounds. Small spaces are enumerated; a taken row is

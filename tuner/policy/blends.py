@@ -134,7 +134,7 @@ class Blends:
         return Blend(large / large.sum(), first_elsewhere(scored, self._folds, weights, self._policy, rules.better))
 
     def _with_default(self, shares: Floats, models: Sequence[int], rows: NDArray[np.int64]) -> Floats:
-        """Return the shares, (m,), of which the best of the first configurations on the known queries keeps a part."""
+        """Return shares, (m,), of which the best of the first configurations on the queries of rows keeps a share."""
         first, weights = [k for k in models if k in self._first], self._queries.query_weights
         if not first or self._queries.n_queries >= self._policy.few_queries:
             return shares

@@ -171,7 +171,7 @@ class Durations:
     def is_scored_once(self, seconds: float, *, is_given: bool) -> bool:
         """Return whether the seconds have room for so few boosted fits on all folds that trials are scored once.
 
-        seconds are those of all workers together; given is whether validation queries were given.
+        seconds are those of all workers together; is_given is whether validation queries were given.
         """
         needed = self.policy.time.min_fits if is_given else self.policy.time.min_fits_dealt
         return needed * self.parts * self.a_fit > seconds

@@ -278,7 +278,7 @@ def work(options: WorkArguments) -> int:
 
 
 def _joinable(options: WorkArguments, say: Callable[[str], None]) -> FolderStudy | DatabaseStudy:
-    """Return the study once another process runs it. Raises NoStudy if that is not within given.wait seconds."""
+    """Return the study once another process runs it. Raises NoStudy if that is not within options.wait seconds."""
     until, has_said = time.monotonic() + options.wait, False
     while True:
         try:

@@ -268,21 +268,21 @@ def earlier_of(
         solver, of_solver = space.split(params)
         tried.setdefault(solver, []).append(of_solver)
     fitted = _fitted(owner)
-    known_trials = [*observed, *_before(latest)]
-    earlier = Earlier(incumbent, latest.path.name, delivered, known_trials[:MOST], values, fitted)
+    evidence = [*observed, *_before(latest)]
+    earlier = Earlier(incumbent, latest.path.name, delivered, evidence[:MOST], values, fitted)
     return earlier, replace(study, first=tried)
 
 
 def _fitted(holder: StudyFolder) -> FittedQueryIds:
     """Return what the model that a version holds was fitted to, with that of the model that it goes on from."""
-    of_study, decided, begun = (
+    ids, decided, begun = (
         load_fitted(holder.split(_split_of(holder))),
         decision_of(holder),
         load_earlier(holder.path),
     )
     if decided is None or begun is None or decided["decision"] != REFIT or not decided.get("continued_by"):
-        return of_study
-    return of_study.with_more(begun.fitted)
+        return ids
+    return ids.with_more(begun.fitted)
 
 
 def _split_of(folder: StudyFolder) -> str:

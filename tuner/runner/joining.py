@@ -147,7 +147,7 @@ class DatabaseStudy(_Stored):
     def is_concluded(self) -> bool:
         """Return whether the owner has marked the study as finished."""
         owner = Leases(self._storage, self._name).owner()
-        return owner is not None and not owner.held and owner.concluded
+        return owner is not None and not owner.is_running and owner.concluded
 
 
 def _names(storage: RDBStorage) -> list[str]:

@@ -88,7 +88,7 @@ class StageSession:
             weights=problem.validation_weights,
         )
         if self.owner is not None:
-            record.leases.held = self.owner.held
+            record.leases.ownership = self.owner.ownership
         place = str(problem.folder.resolve())
         declared = Declaration(self.study.as_dict(), this_version(), this_host(), place, self.locations.artifacts)
         try:

@@ -344,9 +344,9 @@ def expected_on_test(promised: Interval, entry: Finalist, metric: str) -> Interv
 
 
 def for_few_queries(promised: Interval, values: Floats, count: int, weights: Floats | None = None) -> Interval:
-    """Return the limits of the mean of count queries like those of known, (n,), given those of the mean of all.
+    """Return the limits of the mean of count queries like those of values, (n,), given those of the mean of all.
 
-    With weights they count by weights like those of known.
+    With weights they count by weights like those of values.
     """
     values = linearised(values, weights)
     spread = 1.96 * float(np.nanstd(values, ddof=1)) / np.sqrt(max(count, 1)) if len(values) > 1 else 0.0

@@ -129,10 +129,10 @@ def _row(
     against = compared(scored, chosen, metric, generator)
 
     def interval(parts: Sequence[tuple[Floats | None, Floats | None]]) -> Interval | None:
-        values_of = [values for values, _ in parts if values is not None and len(values)]
-        if len(values_of) < len(scored):
+        scores = [values for values, _ in parts if values is not None and len(values)]
+        if len(scores) < len(scored):
             return None
-        return stratified_interval(values_of, generator, weights=[weights for _, weights in parts])
+        return stratified_interval(scores, generator, weights=[weights for _, weights in parts])
 
     tested = against is not None and all(entry.test for entry in (*scored, *chosen))
     return replace(

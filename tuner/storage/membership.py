@@ -59,12 +59,12 @@ class Watch:
 
 @dataclass(frozen=True)
 class Owner:
-    """The process that runs a study, or ran it last (`held` is then False)."""
+    """The process that runs a study, or ran it last (`is_running` is then False)."""
 
     host: str
     pid: int
     started: str
-    held: bool
+    is_running: bool
     concluded: bool
 
 
@@ -83,7 +83,7 @@ class Membership:
     """The owner of a study and its workers, in tables beside the Optuna study of that name.
 
     All methods wait while the database is away, for `patience` seconds; `on_event` is called when it is away or back.
-    `held` is the study and the token of the process that owns it, once that is this one.
+    `ownership` is the study and the token of the process that owns it, once that is this one.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Membership:
         self._owned_engine = self.engine is not storage.engine
         self._clock = clock
         self._workers, self._owners = Watch(period, clock), Watch(period, clock)
-        self.held: tuple[str, str] | None = None
+        self.ownership: tuple[str, str] | None = None
 
     def disconnect(self) -> None:
         """Close the connections to the database."""
@@ -159,7 +159,7 @@ class Membership:
             sleep(min(self.period / 60.0, 0.5))
 
     def _holding(self, token: str) -> str:
-        self.held = self.study, token
+        self.ownership = self.study, token
         return token
 
     def confirm(self, token: str) -> None:
@@ -170,7 +170,7 @@ class Membership:
         """Let others own the study; `concluded` is the sign for its workers that there will be no more trials."""
         owned = and_(OWNERS.c.study == self.study, OWNERS.c.token == token)
         self._run(lambda c: c.execute(update(OWNERS).where(owned).values(token="", concluded=concluded)))
-        self.held = None
+        self.ownership = None
 
     def owner(self) -> Owner | None:
         """Return the process that runs the study or ran it last, None if there was none."""

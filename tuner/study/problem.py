@@ -147,11 +147,9 @@ class Assembled:
 def assemble(split: QuerySplit, study: Study, gathering: Gathering = IN_MEMORY) -> Assembled:
     """Return the queries of a split, each in one part, with a test set, and its validation plan."""
     untested = study.test == NO_TEST or (study.plan == "nested" and split.name == WHOLE)
-    queries_given = 0 if split.test is not None else split.train.n_queries
+    total = 0 if split.test is not None else split.train.n_queries
     split = split if untested else with_test(split, study.seed, gathering, study.gap)
-    n_in_gap = (
-        queries_given - split.train.n_queries - split.test.n_queries if queries_given and split.test is not None else 0
-    )
+    n_in_gap = total - split.train.n_queries - split.test.n_queries if total and split.test is not None else 0
     split = without_shared(split, gathering).allowing_missing()
     whole = Development.of(split, gathering)
     keeps = not study.refit and whole.n_vali > 0 and study.folds is None
