@@ -49,7 +49,7 @@ def test_cases_are_what_they_say() -> None:
     lengths = np.sqrt(np.asarray(sparse.csr_array(thin.features).power(2).sum(axis=1)))
     assert np.allclose(lengths, 1.0, atol=1e-6)
     assert SMALL["d"]().fingerprint == thin.fingerprint
-    with pytest.raises(ParameterError, match="Suggestions: a, as, c, d"):
+    with pytest.raises(ParameterError, match="Known: a, as, c, d"):
         cases.case("sa")
 
 
