@@ -93,7 +93,7 @@ class StudyData:
     @cached_property
     def held(self) -> bool:
         """Whether a process on this machine runs the study now."""
-        return StudyFolder(self.folder).held()
+        return StudyFolder(self.folder).is_running()
 
     @cached_property
     def solvers(self) -> tuple[str, ...]:

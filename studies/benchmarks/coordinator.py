@@ -97,12 +97,12 @@ def load(workers: int, seconds: float, trials: int, sampler: str = "random") -> 
         loop = TrialLoop(study, "", record, task_of, executor, Silent(), _nothing, clock=clock)
         begun = clock.now()
         loop.run()
-        taken = clock.now() - begun
+        spent = clock.now() - begun
         record.close()
     return {
-        "workers": workers, "s a trial": seconds, "trials": trials, "asks a s": trials / taken,
-        "coordinator busy": f"{1.0 - clock.waited / taken:.0%}",
-        "workers used": f"{trials * seconds / workers / taken:.0%}",
+        "workers": workers, "s a trial": seconds, "trials": trials, "asks a s": trials / spent,
+        "coordinator busy": f"{1.0 - clock.waited / spent:.0%}",
+        "workers used": f"{trials * seconds / workers / spent:.0%}",
     }  # fmt: skip
 
 

@@ -45,9 +45,9 @@ class Day:
 
 def day(generator: np.random.Generator, count: int, noise: float = NOISE, change: Change | None = None) -> Day:
     """Return queries of a day; change takes the features, (count, LENGTH, FEATURES), and gives others."""
-    common, own = (generator.normal(size=(count, n, FEATURES)) for n in (1, LENGTH))
-    base = np.sqrt(CORRELATION) * common + np.sqrt(1.0 - CORRELATION) * own
-    latent = own @ WEIGHTS + noise * generator.normal(size=(count, LENGTH))
+    common, single = (generator.normal(size=(count, n, FEATURES)) for n in (1, LENGTH))
+    base = np.sqrt(CORRELATION) * common + np.sqrt(1.0 - CORRELATION) * single
+    latent = single @ WEIGHTS + noise * generator.normal(size=(count, LENGTH))
     base[..., 4:6] = np.exp(2.0 * base[..., 4:6])
     base[..., 6:8] = base[..., 6:8] > 1.8
     base[..., 8] = common[..., 8]
@@ -55,7 +55,7 @@ def day(generator: np.random.Generator, count: int, noise: float = NOISE, change
     X = (base if change is None else change(base)).reshape(-1, FEATURES)
     grades = np.digitize(latent / np.sqrt(WEIGHTS @ WEIGHTS + noise**2), [RELEVANT - 0.6, RELEVANT])
     queries = Queries.from_arrays(X, grades.ravel(), group=[LENGTH] * count)
-    return Day(queries, parse_metric(METRIC).per_query((own @ WEIGHTS).ravel(), queries))
+    return Day(queries, parse_metric(METRIC).per_query((single @ WEIGHTS).ravel(), queries))
 
 
 def noise_of(loss: float) -> float:
@@ -89,12 +89,14 @@ def missing(X: Floats) -> Floats:
 
 def watched(study: tuple[Reference, ExpectedQuality], new: Day, generator: np.random.Generator) -> Floats:
     """Return whether `watch` raises an alarm on a day, by the features, by the metric; how many have moved, (4,)."""
-    before, known = study
+    before, expected = study
     rate = rate_of(ALARM, 2)
     now = Reference.of(model(), new.queries, before)
     features = largest_difference(before, now, generator, rate) <= rate
     ids = [f"new {k}" for k in range(len(new.values))]
-    metric = not quality(METRIC, ids, new.values, None, known, Interval(known.mean, known.mean, known.mean), rate).holds
+    metric = not quality(
+        METRIC, ids, new.values, None, expected, Interval(expected.mean, expected.mean, expected.mean), rate
+    ).holds
     return np.array([features or metric, features, metric, sum(each.q <= FALSE for each in moved(before, now))], float)
 
 
@@ -106,8 +108,8 @@ def model() -> LinearModel:
 def study(generator: np.random.Generator, training: int, test: int) -> tuple[Reference, ExpectedQuality]:
     """Return what a study keeps."""
     values = day(generator, test).values
-    known = ExpectedQuality.of("test", [f"test {k}" for k in range(test)], values, None, Interval(0.0, 0.0, 0.0))
-    return Reference.of(model(), day(generator, training).queries), known
+    expected = ExpectedQuality.of("test", [f"test {k}" for k in range(test)], values, None, Interval(0.0, 0.0, 0.0))
+    return Reference.of(model(), day(generator, training).queries), expected
 
 
 def main(
@@ -145,8 +147,8 @@ def main(
 
     def alarms(make: Callable[[], Day], count: int, days: int) -> Floats:
         """Return what is found on days of some studies, (count, days, 4)."""
-        own = (study(generator, training, test) for _ in range(count))
-        return np.array([[watched(each, make(), generator) for _ in range(days)] for each in own])
+        series = (study(generator, training, test) for _ in range(count))
+        return np.array([[watched(each, make(), generator) for _ in range(days)] for each in series])
 
     quiet = alarms(lambda: day(generator, queries), studies, days)
     by_study, means = quiet[..., 0].mean(axis=1), [f"{mean:.1%}" for mean in quiet.mean(axis=(0, 1))]

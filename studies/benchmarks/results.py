@@ -93,7 +93,7 @@ class Measurement:
         module: str = "ranktune.studies.benchmarks",
     ) -> BenchmarkResult:
         """Return the result of a benchmark that has ended; arguments are those of the command line of the module."""
-        known = {each.name.lower().replace("_", "-"): each.version for each in distributions()}
+        installed = {each.name.lower().replace("_", "-"): each.version for each in distributions()}
         return BenchmarkResult(
             benchmark=benchmark,
             command=shlex.join(["python", "-m", module, *arguments]),
@@ -105,7 +105,7 @@ class Measurement:
             system=f"{platform.system()} {platform.machine()}",
             python=platform.python_version(),
             load=round(self._load, 2),
-            versions={name: known[name] for name in LIBRARIES if name in known},
+            versions={name: installed[name] for name in LIBRARIES if name in installed},
             tables=tables,
         )
 
@@ -141,7 +141,7 @@ def append_result(path: Path | None, result: Json) -> None:
 
 def add_missing(
     planned: Iterable[K],
-    known: MutableMapping[K, V],
+    results: MutableMapping[K, V],
     run: Callable[[K], V],
     path: Path | None,
     seconds: float = float("inf"),
@@ -152,9 +152,9 @@ def add_missing(
     """
     begun = time.monotonic()
     for key in planned:
-        if key not in known and time.monotonic() - begun <= seconds:
-            known[key] = run(key)
-            append_result(path, vars(known[key]))
+        if key not in results and time.monotonic() - begun <= seconds:
+            results[key] = run(key)
+            append_result(path, vars(results[key]))
 
 
 Benchmark: TypeAlias = Callable[..., list[BenchmarkTable]]
@@ -212,14 +212,14 @@ def _command(module: str, name: str, benchmark: Benchmark) -> Callable[..., None
         for table in tables:
             console.print(drawn(table, console.width))
         if store is not None:
-            given = list(context.obj or [name, "--store", ""])
-            where = given.index("--store")
-            measurement.result(name, given[:where] + given[where + 2 :], tables, module).write(store)
+            arguments = list(context.obj or [name, "--store", ""])
+            where = arguments.index("--store")
+            measurement.result(name, arguments[:where] + arguments[where + 2 :], tables, module).write(store)
         if any(table.failed for table in tables):
             raise typer.Exit(1)
 
-    given, added = (inspect.signature(each, eval_str=True).parameters.values() for each in (benchmark, _added))
-    parameters = [*(_option(parameter, *words[parameter.name]) for parameter in given), *added]
+    declared, added = (inspect.signature(each, eval_str=True).parameters.values() for each in (benchmark, _added))
+    parameters = [*(_option(parameter, *words[parameter.name]) for parameter in declared), *added]
     run.__doc__ = text
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -73,8 +73,8 @@ def _walked(model: Model, X: Matrix) -> Floats:
     """Return the scores of model, its trees walked down one by one."""
     if isinstance(model, BlendModel):
         queries, total = Queries.from_arrays(X, np.zeros(len(X))), np.zeros(len(X))
-        for part in model.parts:
-            total += walked(part.trees, X) if isinstance(part, TreeModel) else part.predict(queries)
+        for member in model.parts:
+            total += walked(member.trees, X) if isinstance(member, TreeModel) else member.predict(queries)
         return total
     assert isinstance(model, TreeModel)
     return walked(model.trees, X)
@@ -99,6 +99,6 @@ def main(
     turns : int
         Turns of each.
     """
-    rows = compare(trees, leaves, [int(part) for part in batches.split(",")], turns)
+    rows = compare(trees, leaves, [int(size) for size in batches.split(",")], turns)
     title = f"Microseconds of processor time a document: {trees} trees of {leaves} leaves"
     return [BenchmarkTable(title, rows, failed=not all(row["same bits"] for row in rows))]

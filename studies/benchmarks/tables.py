@@ -1,9 +1,10 @@
-"""What a benchmark measured, as tables: rows of plain values, the same on the terminal, in a file and on a page.
+"""Tables of what a benchmark measured, and timing in turns.
 
-Timing of works that take turns: their seconds, their results, and the ratios of their turns.
+The rows of a table have plain values, the same on the terminal, in a file and on a page.
 
-Noise of the machine affects the works of a turn alike, so that the median of the ratios of turns is more precise than
-the ratio of the medians. Works run on one thread, and RankTune's warnings are not shown.
+Works whose times are compared take turns. Noise of the machine affects the works of a turn alike, so that the median of
+the ratios of turns is more precise than the ratio of the medians. Works run on one thread, and RankTune's warnings are
+not shown.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ COMPARED: Mapping[str, Compare] = {
 }  # fmt: skip
 MAX_FIGURE = 12
 """Characters of a string that is kept in one line as a number is."""
+Work: TypeAlias = Callable[[], object]
+Clock: TypeAlias = Callable[[], float]
 
 
 @dataclass(frozen=True)
@@ -120,10 +123,6 @@ def markdown(table: BenchmarkTable) -> str:
     return "\n".join([f"**{table.title}**", "", *lines, *(["", table.note] if table.note else [])])
 
 
-Work: TypeAlias = Callable[[], object]
-Clock: TypeAlias = Callable[[], float]
-
-
 @dataclass(frozen=True)
 class Turns:
     """The seconds of each turn of each work, (turns,), and what its last turn returned."""
@@ -164,4 +163,4 @@ def take_turns(
                     values[name] = work()
                     calls += 1
                 seconds[name].append((clock() - begun) / calls)
-    return Turns({name: np.array(taken) for name, taken in seconds.items()}, values)
+    return Turns({name: np.array(each) for name, each in seconds.items()}, values)

@@ -1,8 +1,7 @@
-"""A row of the table: what one configuration reaches on one task, and how it is kept as text.
+"""The table of what configurations reach on tasks: its rows, and all of them in one small file.
 
-The table as one small file: every row with its checkpoints and its values of validation queries.
-
-The values of test queries are many, so that their mean alone is kept.
+A row is a configuration on one task, with its checkpoints and its values of validation queries. The values of test
+queries are many, so that the file has their mean alone.
 """
 
 from __future__ import annotations
@@ -93,8 +92,10 @@ class ConfigurationRow:
         """Return the row that as_json wrote."""
         values = {name: _values(fields[name]) for name in ("vali", "test")}
         points = tuple(ModelCheckpoint(**each) for each in fields["checkpoints"])
-        known = fields.get("sizes")
-        sizes = None if known is None else Sizes(tuple(known["queries"]), tuple(known["documents"]), known["features"])
+        stored = fields.get("sizes")
+        sizes = (
+            None if stored is None else Sizes(tuple(stored["queries"]), tuple(stored["documents"]), stored["features"])
+        )
         return cls(**fields | values | {"checkpoints": points, "sizes": sizes})
 
 
@@ -120,23 +121,23 @@ def _values(text: str) -> Floats | None:
 
 def pack(rows: Sequence[ConfigurationRow], path: Path) -> None:
     """Write the rows that did not fail. Raises ParameterError where there are none."""
-    kept = [row for row in rows if row.vali is not None]
-    if not kept:
+    scored = [row for row in rows if row.vali is not None]
+    if not scored:
         raise ParameterError("there are no rows to pack: make them with the command table.")
-    names = [sorted({getattr(row, name) for row in kept}) for name in ("task", "configuration")]
+    names = [sorted({getattr(row, name) for row in scored}) for name in ("task", "configuration")]
     places = [{name: place for place, name in enumerate(each)} for each in names]
-    vali = [np.where(np.isnan(row.vali), -1.0, np.round(row.vali * STEPS)) for row in kept if row.vali is not None]
-    sizes = {row.task: row.sizes for row in kept if row.sizes is not None}
-    points = [astuple(point) for row in kept for point in row.checkpoints]
+    vali = [np.where(np.isnan(row.vali), -1.0, np.round(row.vali * STEPS)) for row in scored if row.vali is not None]
+    sizes = {row.task: row.sizes for row in scored if row.sizes is not None}
+    points = [astuple(point) for row in scored for point in row.checkpoints]
     np.savez_compressed(
         path,
         names=np.frombuffer(json.dumps(names).encode(), dtype=np.uint8),
         sizes=np.array([(places[0][task], *s.queries, *s.documents, s.features) for task, s in sizes.items()]),
-        task=np.array([places[0][row.task] for row in kept], dtype=np.int16),
-        configuration=np.array([places[1][row.configuration] for row in kept], dtype=np.int16),
-        share=np.array([row.share for row in kept]),
-        test=np.array([mean_value(row.test) for row in kept], dtype=np.float32),
-        lengths=np.array([[len(row.checkpoints), len(values)] for row, values in zip(kept, vali, strict=True)]),
+        task=np.array([places[0][row.task] for row in scored], dtype=np.int16),
+        configuration=np.array([places[1][row.configuration] for row in scored], dtype=np.int16),
+        share=np.array([row.share for row in scored]),
+        test=np.array([mean_value(row.test) for row in scored], dtype=np.float32),
+        lengths=np.array([[len(row.checkpoints), len(values)] for row, values in zip(scored, vali, strict=True)]),
         checkpoints=np.array(points, dtype=np.float32).T.copy(),
         vali=np.concatenate(vali).astype(np.int16),
     )
@@ -159,9 +160,9 @@ def unpack(path: Path) -> list[ConfigurationRow]:
         zip(table["task"], table["configuration"], table["share"], strict=True)
     ):
         (point, value), (n_points, n_values) = ends[place], table["lengths"][place]
-        own = tuple(points[point - n_points : point])
+        models = tuple(points[point - n_points : point])
         row = ConfigurationRow(
-            tasks[task], configurations[configuration], float(share), own, sizes=sizes.get(int(task))
+            tasks[task], configurations[configuration], float(share), models, sizes=sizes.get(int(task))
         )
         rows.append(row.with_values(values[value - n_values : value], table["test"][place : place + 1]))
     return rows

@@ -74,13 +74,13 @@ def _additive(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
 
 
 def _linear(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
-    weights, kept = draw.standard_normal(Z.shape[1]), draw.random(Z.shape[1]) < 0.4
-    return np.asarray(Z @ (weights * kept if np.any(kept) else weights))
+    weights, used = draw.standard_normal(Z.shape[1]), draw.random(Z.shape[1]) < 0.4
+    return np.asarray(Z @ (weights * used if np.any(used) else weights))
 
 
 def _mixed(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
     parts = [truth(Z, of_query, draw) for truth in (_linear, _trees(3, 40), _additive)]
-    return np.asarray(sum(part / (part.std() or 1.0) for part in parts))
+    return np.asarray(sum(term / (term.std() or 1.0) for term in parts))
 
 
 def _interactions(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:

@@ -46,7 +46,7 @@ class CommandTimes:
     answer: float
 
 
-def taken(command: list[str], folder: Path) -> CommandTimes:
+def times_of(command: list[str], folder: Path) -> CommandTimes:
     """Return what a command of ranktune takes that keeps its files in a folder.
 
     Raises StudyError where it fails.
@@ -91,10 +91,10 @@ def starting(
             data.write_text("".join(lines[:LINES]))
             for what, command, folder in zip(WANTED, (["show"], ["data", str(data)]), (here, empty), strict=True):
                 folder.mkdir()
-                times.setdefault(what, []).append(taken(command, folder))
+                times.setdefault(what, []).append(times_of(command, folder))
     rows: list[Row] = []
-    for what, own in times.items():
-        cpu, wall = (statistics.median(getattr(each, name) for each in own) for name in ("cpu", "wall"))
+    for what, runs in times.items():
+        cpu, wall = (statistics.median(getattr(each, name) for each in runs) for name in ("cpu", "wall"))
         rows.append(judged({"what": what, "cpu s": cpu, "wall s": wall}, WANTED[what]))
     return [BenchmarkTable(f"New processes: medians of {rounds}", rows)]
 
@@ -128,22 +128,22 @@ with tempfile.TemporaryDirectory() as home:
 def request_seconds(solvers: Sequence[str], n: int, repeats: int = 10) -> list[float]:
     """Return the processor seconds of requests after n trials: refits of hyperparameters are in their mean."""
     space, generator = Study(solvers=tuple(solvers)).union_space(), np.random.default_rng(0)
-    search, taken = Search("", space, learns=True), []
+    search, asked = Search("", space, learns=True), []
     for k in range(n + repeats):
         begun = time.process_time()
         sampler = (
             RandomSampler(seed=k) if k < n else make_sampler("thompson", seed=0, number=k, space=space, costs=True)
         )
         trial, params = search.ask(sampler, None)
-        taken.append(time.process_time() - begun)
-        known = {SECONDS: generator.uniform(1.0, 10.0), VARIANCE: generator.uniform(0.01, 0.02)}
+        asked.append(time.process_time() - begun)
+        attrs = {SECONDS: generator.uniform(1.0, 10.0), VARIANCE: generator.uniform(0.01, 0.02)}
         numbers = [abs(value) for value in params.values() if isinstance(value, float | int)]
         value = float(np.tanh(np.log1p(numbers).sum() / 10.0) + 0.03 * generator.normal())
         distributions = {name: space.distributions[name] for name in params}
         state = TrialState.COMPLETE
-        done = create_trial(state=state, value=value, params=params, distributions=distributions, user_attrs=known)
+        done = create_trial(state=state, value=value, params=params, distributions=distributions, user_attrs=attrs)
         search.tell(trial, done, [done])
-    return taken[n:]
+    return asked[n:]
 
 
 def fixed_seconds(trials: int, compiled: Path) -> float:
@@ -152,9 +152,9 @@ def fixed_seconds(trials: int, compiled: Path) -> float:
     compiled is the folder of the modules' bytecode, which an installed package has beside them.
     """
     command = [sys.executable, "-W", "ignore", "-c", STUDY, str(trials)]
-    given = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    given["PYTHONPYCACHEPREFIX"] = str(compiled)
-    spent, fits = subprocess.run(command, check=True, capture_output=True, text=True, env=given).stdout.split()[-2:]
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    env["PYTHONPYCACHEPREFIX"] = str(compiled)
+    spent, fits = subprocess.run(command, check=True, capture_output=True, text=True, env=env).stdout.split()[-2:]
     return float(spent) - float(fits)
 
 

@@ -21,7 +21,7 @@ from ranktune.studies.benchmarks.task_table import pack
 from ranktune.studies.benchmarks.tasks import DRAWN, confirms, task_of
 from ranktune.studies.benchmarks.turnkey.command import cases_of, read_options
 from ranktune.studies.benchmarks.turnkey.peers import with_validation
-from ranktune.studies.laboratory.portfolios import error_of, scored_on, shown, taken
+from ranktune.studies.laboratory.portfolios import error_of, portfolio_of, scored_on, shown
 from ranktune.studies.laboratory.rows import SHARES, Wanted, configurations, make_table, read_rows
 from ranktune.studies.laboratory.simulating import (
     CONFIRM,
@@ -118,18 +118,18 @@ def portfolio(
         Seeds of drawn tasks, first:last, the last without.
     """
     numbers = {f"{DRAWN}-{seed}": seed for seed in seeds_of(seeds)}
-    known = {name: scored_on(_drawn(seed), STANDARD, keep / f"{name}.npz") for name, seed in numbers.items()}
-    learn, confirm = ([known[task] for task in half] for half in _halves(list(known), keep))
+    tasks = {name: scored_on(_drawn(seed), STANDARD, keep / f"{name}.npz") for name, seed in numbers.items()}
+    learn, confirm = ([tasks[task] for task in half] for half in _halves(list(tasks), keep))
     rows: list[Row] = [
         {
-            "configuration": shown(json.loads(part.name)),
-            "learn": f"{part.learn.mean():+.4f}",
-            "error": f"{error_of(part.learn):.4f}",
-            "confirm": f"{part.confirm.mean():+.4f}",
-            "its error": f"{error_of(part.confirm):.4f}",
-            "time": f"{part.seconds:.2f}",
+            "configuration": shown(json.loads(member.name)),
+            "learn": f"{member.learn.mean():+.4f}",
+            "error": f"{error_of(member.learn):.4f}",
+            "confirm": f"{member.confirm.mean():+.4f}",
+            "its error": f"{error_of(member.confirm):.4f}",
+            "time": f"{member.seconds:.2f}",
         }
-        for part in taken(learn, confirm)
+        for member in portfolio_of(learn, confirm)
     ]
     note = "What the blend loses on test queries without it. The time of a trial and a refit; the mean is 1."
     return [BenchmarkTable("what is tried first of boosting", rows, note)]
@@ -167,8 +167,8 @@ def simulate(
     plan = SimulationPlan(seconds or DEFAULT_SECONDS, seeds_of(seeds), studies)
     for name, solvers in (("all", STANDARD), *([(COMPOSITION, (COMPOSITION,))] if composition else [])):
         tasks = known_tasks(keep, half, solvers)
-        (known,) = simulated(tasks, plan, [DecisionRules.parse(rules)], lambda line: typer.echo(line, err=True))
-        for each in known:
+        (result,) = simulated(tasks, plan, [DecisionRules.parse(rules)], lambda line: typer.echo(line, err=True))
+        for each in result:
             by_kind.setdefault((name, each.budget), []).append(each)
     of_all = [each for (name, _), studies_of in by_kind.items() if name == "all" for each in studies_of]
     return [*figures(by_kind, half), of_tasks(of_all)]
@@ -203,10 +203,10 @@ def compare(
         SimulationPlan(seconds or DEFAULT_SECONDS, seeds_of(seeds), studies),
         known_tasks(keep, half, STANDARD),
     )
-    known = simulated(
+    runs = simulated(
         tasks, plan, [DecisionRules.parse(each) for each in rules], lambda line: typer.echo(line, err=True)
     )
-    return [compared(rules, known, half)]
+    return [compared(rules, runs, half)]
 
 
 def _halves(tasks: Sequence[str], keep: Path) -> tuple[list[str], list[str]]:

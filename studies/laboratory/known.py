@@ -83,7 +83,7 @@ class KnownTask:
     def scored(self, seconds: float, policy: Policy = POLICY) -> SplitProblem:
         """Return the problem as a study of so many seconds scores its trials: by folds, or once."""
         problem = replace(self.problem, policy=policy)
-        if not problem.durations.is_scored_once(seconds, given=True):
+        if not problem.durations.is_scored_once(seconds, is_given=True):
             return problem
         return replace(problem, plan=as_given(Development(problem.development, self.vali_queries)), fresh=())
 
@@ -114,8 +114,8 @@ def _sizes(name: str, row: ConfigurationRow) -> tuple[Sequence[Ints], int]:
     if row.sizes is None:
         kind, _, seed = name.partition("-")
         return sizes(kind, int(seed))
-    known = zip(row.sizes.documents, row.sizes.queries, strict=True)
-    ends = [np.linspace(0, documents, queries + 1).astype(np.int64) for documents, queries in known]
+    pairs = zip(row.sizes.documents, row.sizes.queries, strict=True)
+    ends = [np.linspace(0, documents, queries + 1).astype(np.int64) for documents, queries in pairs]
     return [np.diff(each) for each in ends], row.sizes.features
 
 

@@ -1,8 +1,7 @@
-"""Measuring a row of the table: a configuration on one task, fitted to a share of the training queries.
+"""The rows of the table: which configurations it has, how one is measured on a task, and how the table is made.
 
-The configurations of the table: what a study tries first, and others drawn from the search spaces.
-
-Making the table: rows are measured in turns over all tasks, so that it is balanced whenever it is stopped.
+Configurations are those that a study tries first, and others drawn from the search spaces. Each is fitted to shares of
+the training queries. Rows are measured in turns over all tasks, so that the table is balanced whenever it is stopped.
 """
 
 from __future__ import annotations
@@ -40,6 +39,16 @@ from ranktune.tuner.study.tasks import Tasks
 
 Configuration = dict[str, Value]
 """Parameters by flat name."""
+T = TypeVar("T")
+METRIC = "ndcg@10"
+SHARES = (1.0, 0.25, 0.5)
+"""Shares of the training queries."""
+GROWTH = 1.5
+"""Factor from the rounds of a checkpoint of boosting to those of the next one."""
+AT_A_TIME = 12
+"""Configurations of a task that a worker measures before the next task has its turn."""
+Load = Callable[[], QuerySplit]
+Wanted = tuple[Configuration, float]
 
 
 def configurations(solvers: Sequence[str], count: int) -> list[Configuration]:
@@ -68,15 +77,6 @@ def _draws(space: UnionSpace, seed: int, count: int) -> list[Configuration]:
 def name_of(params: Configuration) -> str:
     """Return a configuration as text, equal for equal ones."""
     return json.dumps(params, sort_keys=True)
-
-
-T = TypeVar("T")
-
-METRIC = "ndcg@10"
-SHARES = (1.0, 0.25, 0.5)
-"""Shares of the training queries."""
-GROWTH = 1.5
-"""Factor from the rounds of a checkpoint of boosting to those of the next one."""
 
 
 def row_of(
@@ -152,13 +152,6 @@ def _timed(steps: Iterator[T], limit: float) -> Iterator[tuple[T, float]]:
         yield step, spent
 
 
-AT_A_TIME = 12
-"""Configurations of a task that a worker measures before the next task has its turn."""
-
-Load = Callable[[], QuerySplit]
-Wanted = tuple[Configuration, float]
-
-
 def make_table(
     tasks: Mapping[str, Load],
     wanted: Sequence[Wanted],
@@ -171,10 +164,10 @@ def make_table(
 
     wanted are the configurations with the shares of the queries that they are fitted to.
     """
-    known, begun = {row.key for row in read_rows(path)}, time.monotonic()
-    turns = list(_turns(tasks, wanted, known))
+    done, begun = {row.key for row in read_rows(path)}, time.monotonic()
+    turns = list(_turns(tasks, wanted, done))
     left = sum(len(turn) for _, turn in turns)
-    on_line(f"{len(known)} rows are known, {left} are to be measured")
+    on_line(f"{len(done)} rows are known, {left} are to be measured")
     for place in range(0, len(turns), jobs):
         if time.monotonic() - begun > seconds:
             on_line(f"{left} rows are left: the time is over. The same command continues")
@@ -194,13 +187,11 @@ def read_rows(path: Path) -> list[ConfigurationRow]:
 
 
 def _turns(
-    tasks: Mapping[str, Load], wanted: Sequence[Wanted], known: set[tuple[str, str, float]]
+    tasks: Mapping[str, Load], wanted: Sequence[Wanted], done: set[tuple[str, str, float]]
 ) -> Iterator[tuple[str, list[Wanted]]]:
     for first in range(0, len(wanted), AT_A_TIME):
         for name in tasks:
-            turn = [
-                each for each in wanted[first : first + AT_A_TIME] if (name, name_of(each[0]), each[1]) not in known
-            ]
+            turn = [each for each in wanted[first : first + AT_A_TIME] if (name, name_of(each[0]), each[1]) not in done]
             if turn:
                 yield name, turn
 

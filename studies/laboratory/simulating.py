@@ -1,6 +1,6 @@
-"""Many simulated studies: which of them, by which rules, and the tables of what they deliver.
+"""Many simulated studies: which of them, by which rules, what each delivers, and the tables of that.
 
-What simulated studies deliver, and how good that is: by the rule of the choice, against what the table knows.
+What a study delivers is chosen by its rules, and judged by what the table knows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
 from ranktune.studies.benchmarks.tasks import DRAWN, confirms
 from ranktune.studies.laboratory.known import HARM, KnownTask, by_task, known_task
 from ranktune.studies.laboratory.rows import METRIC, first_with_rows, name_of, read_rows
-from ranktune.studies.laboratory.simulation import Known, Simulated, Simulation
+from ranktune.studies.laboratory.simulation import Simulated, Simulation, Suggestions
 from ranktune.studies.laboratory.suggestions import DecisionRules
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.samplers.first import alike, first_configurations
@@ -31,6 +31,11 @@ from ranktune.tuner.statistics.comparisons import signed_rank
 from ranktune.tuner.statistics.measured import Interval
 from ranktune.tuner.storage.record import number_of
 from ranktune.tuner.study.declaration import Study
+
+LEARN, CONFIRM = "learn", "confirm"
+"""The halves of the tasks."""
+EVERY = 5.0
+"""Seconds between two lines of progress."""
 
 
 @dataclass(frozen=True)
@@ -130,12 +135,6 @@ def worst_decile(regret: Floats) -> float:
     return float(np.sort(regret)[-max(round(len(regret) / 10), 1) :].mean())
 
 
-LEARN, CONFIRM = "learn", "confirm"
-"""The halves of the tasks."""
-EVERY = 5.0
-"""Seconds between two lines of progress."""
-
-
 @dataclass(frozen=True)
 class SimulationPlan:
     """Which studies are simulated: of every task for all seconds and seeds, a task after the other for each seed.
@@ -170,7 +169,7 @@ def known_tasks(path: Path, half: str, solvers: Sequence[str]) -> list[KnownTask
         for task, rows in by_task(read_rows(path)).items()
     }
     split, begun = Study(solvers=list(solvers)).union_space().split, first_with_rows(solvers, table)
-    first = {solver: [own for name, own in map(split, begun) if name == solver] for solver in solvers}
+    first = {solver: [params for name, params in map(split, begun) if name == solver] for solver in solvers}
     space = Study(solvers=list(solvers), first=first, after="the table").union_space()
     names = [
         name
@@ -206,8 +205,8 @@ def simulated(
     """
     studies = plan.of(tasks)
     results: list[list[Delivered]] = [[] for _ in rules]
-    known: dict[int, Known] = {}
-    said = time.monotonic()
+    suggestions: dict[int, Suggestions] = {}
+    reported = time.monotonic()
     for number, (seconds, seed, task) in enumerate(studies):
         solvers = list(dict.fromkeys(task.solvers))
         runs: dict[DecisionRules, Simulated] = {}
@@ -215,11 +214,11 @@ def simulated(
             of_trials = each.of_trials
             if of_trials not in runs:
                 declared = Study(solvers=solvers, metric=METRIC, seed=seed, timeout=seconds, sampler=each.sampler)
-                answers = known.setdefault(seed, {})
+                answers = suggestions.setdefault(seed, {})
                 runs[of_trials] = Simulation(task, declared, answers, of_trials.policy).run()
             results[place].append(delivered(runs[of_trials], each.policy))
-        if time.monotonic() - said > EVERY:
-            said = time.monotonic()
+        if time.monotonic() - reported > EVERY:
+            reported = time.monotonic()
             on_line(f"{number + 1} of {len(studies)} studies")
     return results
 
@@ -285,15 +284,15 @@ def compared(names: Sequence[str], studies: Sequence[Sequence[Delivered]], half:
     for seconds in dict.fromkeys(each.budget for each in studies[0]):
         reference = [each for each in studies[0] if each.budget == seconds]
         for name, others in zip(names, studies, strict=True):
-            own = [each for each in others if each.budget == seconds]
-            change = np.array([each.test - other.test for each, other in zip(own, reference, strict=True)])
-            ours, theirs = task_means(own, "test"), task_means(reference, "test")
+            paired = [each for each in others if each.budget == seconds]
+            change = np.array([each.test - other.test for each, other in zip(paired, reference, strict=True)])
+            ours, theirs = task_means(paired, "test"), task_means(reference, "test")
             differences = np.array([ours[task] - theirs[task] for task in ours])
             rows.append(
                 {
                     "rules": name,
                     "s": f"{seconds:g}",
-                    "regret": f"{np.mean(list(task_means(own, 'regret').values())):.4f}",
+                    "regret": f"{np.mean(list(task_means(paired, 'regret').values())):.4f}",
                     "difference": f"{differences.mean():+.5f}",
                     "p": f"{signed_rank(differences):.3f}",
                     "better": f"{np.mean(change > HARM):.1%}",

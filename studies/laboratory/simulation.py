@@ -96,7 +96,7 @@ class Simulated:
         return {self.metric: self.values[number_of(trial)]}
 
 
-Known = dict[tuple[object, ...], Suggested]
+Suggestions = dict[tuple[object, ...], Suggested]
 """The row that answered a suggestion, by all that the suggestion depends on: studies that begin alike share them."""
 
 
@@ -108,14 +108,16 @@ class Simulation:
     task : KnownTask
     study : Study
         With a timeout, which is that of the virtual clock.
-    known : dict, optional
+    suggested : dict, optional
         The answers of earlier studies, to which those of this one are added.
     policy : Policy
     """
 
-    def __init__(self, task: KnownTask, study: Study, known: Known | None = None, policy: Policy = POLICY) -> None:
+    def __init__(
+        self, task: KnownTask, study: Study, suggested: Suggestions | None = None, policy: Policy = POLICY
+    ) -> None:
         assert study.timeout is not None
-        self._task, self._study, self._known = task, study, {} if known is None else known
+        self._task, self._study, self._suggested = task, study, {} if suggested is None else suggested
         self._policy = policy
         self._problem, self._clock = task.scored(study.timeout, policy), VirtualClock()
         assert isinstance(self._problem.plan, tuple)
@@ -146,7 +148,7 @@ class Simulation:
         for number in range(self._study.n_trials):
             left = self._budget.left() if self.result.finished else float("inf")
             self._asked = False
-            action = next_action(self._scheduler.known, left, self._policy)
+            action = next_action(self._scheduler.state, left, self._policy)
             if isinstance(action, Finish) or not self._try(number, self._scheduler.begin(number, action), left):
                 break
         self.result.ended, self.result.exhausted = self._clock.now, not self._unused
@@ -165,21 +167,21 @@ class Simulation:
         search, seed = self._search_of({SOLVER: solvers[0]}), self._study.seed
         key = (self._task.name, self._problem.given_split, self._startup, seed, sampler, number, *solvers)
         key += tuple(self._told.get(search, ()))
-        if key not in self._known:
+        if key not in self._suggested:
             places = [place for place in self._unused if self._task.solvers[place] in solvers]
             generator = np.random.default_rng([seed, number])
             if sampler == RANDOM or self._seen[search] < self._startup:
-                self._known[key] = Suggested(int(generator.choice(places)))
+                self._suggested[key] = Suggested(int(generator.choice(places)))
             else:
                 last = self._last.get(search)
-                self._known[key] = suggested(self._task, places, space, study, trial, generator, last)
-        self._last[search] = self._known[key]
-        return self._task.params[self._known[key].place]
+                self._suggested[key] = suggested(self._task, places, space, study, trial, generator, last)
+        self._last[search] = self._suggested[key]
+        return self._task.params[self._suggested[key].place]
 
     def _try(self, number: int, params: Configuration, left: float) -> bool:
         """Run a trial of a row, and return whether it came to an end."""
         place, search = self._task.place(params), self._search_of(params)
-        limit = time_limit(self._scheduler.known, self._task.solvers[place], left, 1)
+        limit = time_limit(self._scheduler.state, self._task.solvers[place], left, 1)
         around = A_TRIAL + (A_SUGGESTION if self._asked and self._seen[search] >= self._startup else 0.0)
         self._clock.now += around
         row = self._task.rows[place]
@@ -197,7 +199,7 @@ class Simulation:
         if place in self._unused:
             self._unused.remove(place)
         if all(self._search_of(self._task.params[other]) != search for other in self._unused):
-            self._scheduler.known.accounts[search].size = 0
+            self._scheduler.state.accounts[search].size = 0
         return True
 
     def _tell(self, number: int, search: str, trial: FrozenTrial, reached: SimulatedTrial, around: float) -> None:

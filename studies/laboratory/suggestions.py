@@ -1,12 +1,12 @@
-"""What the sampler of a simulated study suggests: a row of the table that the study has not used.
+"""What a simulated study decides by: the sampler, which suggests rows of the table, and rules that can be varied.
 
 The Gaussian process, its hyperparameters, the noise, the costs and the acquisition function are those of a study. A
 study maximises this function over the whole space, with many evaluations. A simulation takes the row of the highest
-value instead. Rounds of boosting are not chosen by a suggestion, since validation queries find them: all rows of a
-solver have those of its best trial. Rows are drawn from the space, so that a row at random stands for a configuration
-at random.
+value instead, of those that the study has not used. Rounds of boosting are not chosen by a suggestion, since validation
+queries find them: all rows of a solver have those of its best trial. Rows are drawn from the space, so that a row at
+random stands for a configuration at random.
 
-The rules by which simulated studies decide, as far as they are varied: constants of the policy, and the sampler.
+The other rules are constants of the policy.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ SIMULATED = (THOMPSON, RANDOM)
 GROWTH = 2.0
 """How many times as many trials renew the fit of the hyperparameters, which a study renews at nearly every suggestion.
 From this fit on they are sampled anew at every suggestion, as in a study."""
+Answer = Callable[[OptunaStudy, FrozenTrial], Configuration]
+SAMPLER = "sampler"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +53,6 @@ class Suggested:
     place: int
     thetas: Floats | None = None
     size: int = 0
-
-
-Answer = Callable[[OptunaStudy, FrozenTrial], Configuration]
 
 
 class Answering(BaseSampler):
@@ -113,22 +112,19 @@ def encoded(space: UnionSpace, solvers: tuple[str, ...], configurations: tuple[s
 def rounds_of(space: UnionSpace, solvers: Sequence[str]) -> list[int]:
     """Return the axes of a space that are rounds of boosting."""
     names = list(space.distributions)
-    known = (f"{solver}.{solver_class(solver).path_parameter}" for solver in solvers if grows(solver))
-    return [names.index(name) for name in known]
+    rounds = (f"{solver}.{solver_class(solver).path_parameter}" for solver in solvers if grows(solver))
+    return [names.index(name) for name in rounds]
 
 
 def _with_best_rounds(rows: Floats, trials: ObservedTrials, axes: Sequence[int]) -> Floats:
     """Return rows whose rounds of boosting are those of the best trial of the same solver, if there is one."""
     rows = rows.copy()
     for axis in axes:
-        known = ~np.isnan(trials.rows[:, axis])
-        if known.any():
-            best = trials.rows[known, axis][np.argmax(trials.gains[known])]
+        active = ~np.isnan(trials.rows[:, axis])
+        if active.any():
+            best = trials.rows[active, axis][np.argmax(trials.gains[active])]
             rows[~np.isnan(rows[:, axis]), axis] = best
     return rows
-
-
-SAMPLER = "sampler"
 
 
 @dataclass(frozen=True)
@@ -149,10 +145,10 @@ class DecisionRules:
     def parse(cls, text: str) -> Self:
         """Return the rules of a text such as choice.ahead=0.5,sampler=random. Raises ParameterError for any other."""
         self = cls()
-        for part in text.split(","):
-            name, _, value = part.partition("=")
+        for rule in text.split(","):
+            name, _, value = rule.partition("=")
             if name == SAMPLER:
-                self = replace(self, sampler=_known(value, SIMULATED, "sampler"))
+                self = replace(self, sampler=_checked(value, SIMULATED, "sampler"))
             else:
                 self = replace(self, policy=_varied(self.policy, name, value))
         return self
@@ -168,27 +164,27 @@ def constants() -> list[str]:
     """Return the names of the numbers of a policy, such as choice.ahead."""
     names = []
     for field in fields(Policy):
-        part = getattr(POLICY, field.name)
-        own = [each.name for each in fields(part)] if is_dataclass(part) else []
-        names += [f"{field.name}.{each}" for each in own if isinstance(getattr(part, each), int | float)]
-        names += [] if own else [field.name]
+        group = getattr(POLICY, field.name)
+        numbers = [each.name for each in fields(group)] if is_dataclass(group) else []
+        names += [f"{field.name}.{each}" for each in numbers if isinstance(getattr(group, each), int | float)]
+        names += [] if numbers else [field.name]
     return names
 
 
 def _varied(policy: Policy, name: str, text: str) -> Policy:
     """Return the policy with another value of one of its constants."""
-    group, _, own = _known(name, [*constants(), SAMPLER], "rule").rpartition(".")
-    part = getattr(policy, group) if group else policy
-    is_whole = isinstance(getattr(part, own), int)
+    group, _, number = _checked(name, [*constants(), SAMPLER], "rule").rpartition(".")
+    section = getattr(policy, group) if group else policy
+    is_whole = isinstance(getattr(section, number), int)
     try:
-        changed: Json = {own: int(text) if is_whole else float(text)}
+        changed: Json = {number: int(text) if is_whole else float(text)}
     except ValueError:
         kind = "a whole number" if is_whole else "a number, or inf"
         raise ParameterError(f"{name}={text}: it must be {kind}.") from None
-    return replace(policy, **({group: replace(part, **changed)} if group else changed))
+    return replace(policy, **({group: replace(section, **changed)} if group else changed))
 
 
-def _known(name: str, known: Sequence[str], kind: str) -> str:
-    if name not in known:
-        raise ParameterError(f"there is no {kind} '{name}'. {nearest(name, known)}")
+def _checked(name: str, names: Sequence[str], kind: str) -> str:
+    if name not in names:
+        raise ParameterError(f"there is no {kind} '{name}'. {nearest(name, names)}")
     return name

@@ -46,16 +46,16 @@ class _Case:
 
 def verdict_from(source: str, claim: str, holds: bool | None, measured: str, why: str = "") -> ClaimVerdict:
     """Return a verdict by what was measured; why explains what is not yes."""
-    known = None if holds is None else bool(holds)
-    return ClaimVerdict(source, claim, known, measured if holds else " ".join(filter(None, (measured, why))))
+    answer = None if holds is None else bool(holds)
+    return ClaimVerdict(source, claim, answer, measured if holds else " ".join(filter(None, (measured, why))))
 
 
 def verdict_on(source: str, claim: Claim, ours: Figures, datasets: Sequence[str]) -> ClaimVerdict:
     """Return the verdict on a claim about the systems of a table, by our figures on datasets."""
     if not claim.measures:
         return ClaimVerdict(source, claim.text, None, claim.reason)
-    known = (*datasets, MEAN_RANK)
-    names = [name for name in known if name == claim.dataset] if claim.dataset else list(datasets)
+    allowed = (*datasets, MEAN_RANK)
+    names = [name for name in allowed if name == claim.dataset] if claim.dataset else list(datasets)
     if not names:
         return ClaimVerdict(source, claim.text, None, f"{claim.dataset} was not given.")
     if not claim.higher:
@@ -68,9 +68,9 @@ def verdict_on(source: str, claim: Claim, ours: Figures, datasets: Sequence[str]
                 if high is None or low is None:
                     return ClaimVerdict(source, claim.text, None, f"{claim.higher} or {lower} could not run on {name}.")
                 cases.append(_Case(name, lower, measure, low - high if name == MEAN_RANK else high - low))
-    held = [case for case in cases if case.difference >= claim.by]
-    holds = len(held) >= claim.share * len(cases)
-    reason = _counted(claim, cases, held)
+    met = [case for case in cases if case.difference >= claim.by]
+    holds = len(met) >= claim.share * len(cases)
+    reason = _counted(claim, cases, met)
     return verdict_from(source, claim.text, holds, reason, claim.reason)
 
 
@@ -79,8 +79,8 @@ def _no_winner(source: str, claim: Claim, ours: Figures, names: Sequence[str]) -
     best = []
     for name in names:
         for measure in claim.measures:
-            known = {system: ours.get((name, system, measure)) for system in claim.lower}
-            figures = {system: value for system, value in known.items() if value is not None}
+            values = {system: ours.get((name, system, measure)) for system in claim.lower}
+            figures = {system: value for system, value in values.items() if value is not None}
             if figures:
                 best.append((f"{name}, {measure}", max(figures, key=lambda system: figures[system])))
     if not best:
@@ -89,14 +89,14 @@ def _no_winner(source: str, claim: Claim, ours: Figures, names: Sequence[str]) -
     return ClaimVerdict(source, claim.text, len({system for _, system in best}) > 1, f"Best: {shown}.")
 
 
-def _counted(claim: Claim, cases: Sequence[_Case], held: Sequence[_Case]) -> str:
+def _counted(claim: Claim, cases: Sequence[_Case], met: Sequence[_Case]) -> str:
     """Return how many cases hold, and the worst."""
     worst = min(cases, key=lambda case: case.difference)
     wanted = "ahead"
     if claim.by:
         wanted = f"at most {-claim.by:g} behind" if claim.by < 0.0 else f"ahead by at least {claim.by:g}"
     return (
-        f"{claim.higher} is {wanted} in {len(held)} of {len(cases)} cases; the least is {worst.difference:+.4g} "
+        f"{claim.higher} is {wanted} in {len(met)} of {len(cases)} cases; the least is {worst.difference:+.4g} "
         f"({worst.dataset}, {worst.measure}, {worst.lower})."
     )
 

@@ -6,16 +6,13 @@ every-point  the same without a choice: every point is scored, for plots of a tr
 progressive  go through all queries in random orders, each scored before the model is updated with it; a figure is the
              mean over orders of the mean over queries
 tuner        samplers search the grid for the best mean over folds on vali.txt, from several seeds: see tuner_runs
-daily        every day is tuned and trained anew on the days before, and judged on the next: see days
+daily        every simulated day ElasticRank is tuned and trained anew on the days before, and judged on the next
 
-Simulated days on each of which ElasticRank is tuned and trained anew: the protocol "daily".
-
-The paper says that a new model is trained at regular intervals, such as daily, on the logs of the past few days, and
-that 30 evaluations are typical. Its logs were never published. Here a day has lists of products of which some are
-bought. The weights that decide turn slowly, and there are more lists on some days than on others.
-
-An evaluation is one pass over the lists of the past days, each scored before it is learned from; its value is the mean
-of the metric over those of the last day. The model of the best evaluation is judged on the next day.
+The ElasticRank paper says that a new model is trained at regular intervals, such as daily, on the logs of the past few
+days, and that 30 evaluations are typical. Its logs were never published. Here a day has lists of products of which some
+are bought. The weights that decide turn slowly, and there are more lists on some days than on others. An evaluation is
+one pass over the lists of the past days, each scored before it is learned from; its value is the mean of the metric
+over those of the last day. The model of the best evaluation is judged on the next day.
 """
 
 from __future__ import annotations
@@ -50,6 +47,17 @@ PROGRESSIVE = "map:letor"
 """The metric of the progressive curves."""
 STEPS = ("rounds", "passes")
 """Path parameters that count steps: fit_path gives the same bits as fit."""
+NAME = "simulated days"
+SEEDS = 1000
+"""Seeds between those of two days."""
+DAYS, PAST = 15, 3
+"""Days, the first of which judges nothing, and how many of the past ones a pass goes over."""
+FEATURES, EVERY, LENGTH = 200, 10, 20
+"""Features, every tenth of which matters, and products of a list."""
+LISTS = (100, 100, 100, 100, 100, 200, 200)
+"""Lists of each day of a week."""
+NOISE, BOUGHT = 1.5, 2.7
+"""Noise beside a utility of deviation 1, and the sum from which a product is bought: 1 in 15 is."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +127,7 @@ class OnFold(EvaluationPlan[PaperOutcomes]):
 
     def fit(self, run: EvaluationRun, ranker: BaseRanker, scores: Floats) -> FittedQueries:
         """Return the fit of a ranker that gave these scores of the documents, and keep its weights."""
-        run.kept.append(np.array(getattr(ranker, "coef_", np.zeros(0))))
+        run.collected.append(np.array(getattr(ranker, "coef_", np.zeros(0))))
         return FittedQueries(ranker, run.queries, np.arange(run.queries.n_queries), scores=scores)
 
     def finished(self, run: EvaluationRun, outcome: TaskOutcome) -> PaperOutcomes:
@@ -129,7 +137,7 @@ class OnFold(EvaluationPlan[PaperOutcomes]):
         def values(place: int, part: Ints) -> Mapping[str, Floats]:
             return {name: run.values(place, name, part) for name in run.task.metrics}
 
-        fits = ((weights, values(place, vali), values(place, test)) for place, weights in enumerate(run.kept))
+        fits = ((weights, values(place, vali), values(place, test)) for place, weights in enumerate(run.collected))
         return PaperOutcomes(**vars(outcome), fits=tuple(fits))
 
 
@@ -204,8 +212,8 @@ def measured(measure: PublishedMeasure, weights: Floats, values: Mapping[str, Fl
 
 def latency(weights: Floats, queries: Queries) -> float:
     """Return the microseconds to score one document of queries by the features whose weight is not zero."""
-    kept = np.flatnonzero(weights)
-    features, weights = queries.features[:, kept], weights[kept].astype(queries.features.dtype)
+    used = np.flatnonzero(weights)
+    features, weights = queries.features[:, used], weights[used].astype(queries.features.dtype)
     seconds = []
     for _ in range(TIMINGS):
         begun = time.perf_counter()
@@ -262,19 +270,6 @@ def present(part: Queries | None, split: QuerySplit, name: str) -> Queries:
             "Give a folder Fold1 ... Fold5 that holds all three."
         )
     return part
-
-
-NAME = "simulated days"
-SEEDS = 1000
-"""Seeds between those of two days."""
-DAYS, PAST = 15, 3
-"""Days, the first of which judges nothing, and how many of the past ones a pass goes over."""
-FEATURES, EVERY, LENGTH = 200, 10, 20
-"""Features, every tenth of which matters, and products of a list."""
-LISTS = (100, 100, 100, 100, 100, 200, 200)
-"""Lists of each day of a week."""
-NOISE, BOUGHT = 1.5, 2.7
-"""Noise beside a utility of deviation 1, and the sum from which a product is bought: 1 in 15 is."""
 
 
 def truth(turn: float, features: int, every: int) -> Floats:

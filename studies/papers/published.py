@@ -202,14 +202,14 @@ class Paper:
 
 def load_paper(name: str) -> Paper:
     """Return the declaration called name. Raises ParameterError, with the nearest name, where there is none."""
-    known = name.lower()
-    if known not in PAPERS:
+    key = name.lower()
+    if key not in PAPERS:
         raise ParameterError(f"there is no paper '{name}' to reproduce. {nearest(name, PAPERS)}")
-    declared = _declaration(f"reproduce-{known}")
+    declared = _declaration(f"reproduce-{key}")
     tables = tuple(_table(table) for table in declared["tables"])
     figures = tuple(_figure(figure) for figure in declared["figures"])
     systems = {system["name"]: _entry(system, {}) for system in declared.get("systems", ())}
-    return Paper(known, declared["title"], tables, figures, systems)
+    return Paper(key, declared["title"], tables, figures, systems)
 
 
 def recognised(splits: list[QuerySplit]) -> str | None:

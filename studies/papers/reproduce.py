@@ -137,24 +137,24 @@ def load_datasets(paths: Sequence[str | Path], name: str | None = None) -> list[
     """Return the data set in each folder. Raises ParameterError for one name of several folders, or equal data sets."""
     if name is not None and len(paths) > 1:
         raise ParameterError(f"dataset={name!r} names one data set, but {len(paths)} folders were given. Give one.")
-    given = [load_dataset(path, name) for path in paths]
-    names = [dataset.name for dataset in given]
+    datasets = [load_dataset(path, name) for path in paths]
+    names = [dataset.name for dataset in datasets]
     for k, data in enumerate(names):
         if data in names[:k]:
             first = paths[names.index(data)]
             raise ParameterError(f"{first} and {paths[k]} both hold {data}: give each data set once.")
-    return given
+    return datasets
 
 
 def reproduce(
-    paper: Paper, given: Sequence[Dataset], *, jobs: int = 1, on_part: OnPart | None = None
+    paper: Paper, datasets: Sequence[Dataset], *, jobs: int = 1, on_part: OnPart | None = None
 ) -> list[Reproduced]:
     """Return every table of paper with our figures on the given data sets, in the order of declaration.
 
     The figures do not depend on jobs, the number of processes. A system that cannot run has no figures, and a remark
     with the reason.
     """
-    cells = [(table, dataset) for table in paper.tables for dataset in _of(table, given)]
+    cells = [(table, dataset) for table in paper.tables for dataset in _of(table, datasets)]
     tuned = [(table, dataset) for table, dataset in cells if table.protocol == "tuner"]
     grids: dict[tuple[str, str], list[PartResult]] = {(table.title, dataset.name): [] for table, dataset in tuned}
     first = [part for table, dataset in tuned for part in _folds(table, table.entries[0], dataset, lattice_values)]
@@ -179,15 +179,15 @@ def reproduce(
         _run_all(executor, others, note)
     return [
         _reproduced(
-            table, [dataset.name for dataset in _of(table, given)], [part for part in others if part.table is table]
+            table, [dataset.name for dataset in _of(table, datasets)], [part for part in others if part.table is table]
         )
         for table in paper.tables
     ]
 
 
-def _of(table: PublishedTable, given: Sequence[Dataset]) -> Sequence[Dataset]:
+def _of(table: PublishedTable, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
     """Return the data sets of a table: those that are given, or simulated days."""
-    return [Dataset(protocols.NAME, ())] if table.protocol == "daily" else given
+    return [Dataset(protocols.NAME, ())] if table.protocol == "daily" else datasets
 
 
 def _parts(table: PublishedTable, entry: PublishedSystem, dataset: Dataset, grid: list[PartResult]) -> Iterator[_Part]:
@@ -320,5 +320,5 @@ def _rank_rows(table: PublishedTable, rows: Sequence[FigureRow], names: Sequence
     for e, entry in enumerate(table.entries):
         for m in entry.measures:
             label, mean = f"rank by {m.label}", float(means[m.label][e])
-            known = None if np.isnan(mean) else mean
-            yield FigureRow(table.title, MEAN_RANK, entry.name, label, entry.ranks.get(m.label), known, _convention(m))
+            rank = None if np.isnan(mean) else mean
+            yield FigureRow(table.title, MEAN_RANK, entry.name, label, entry.ranks.get(m.label), rank, _convention(m))

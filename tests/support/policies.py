@@ -38,5 +38,5 @@ def run_by(
 
 def begun(scheduler: SearchScheduler, number: int, left: float) -> dict[str, Value] | None:
     """Begin the trial that is next, and return its parameters, None where the search ends."""
-    action = next_action(scheduler.known, left)
+    action = next_action(scheduler.state, left)
     return None if isinstance(action, Finish) else scheduler.begin(number, action)

@@ -1,12 +1,11 @@
-"""Running engines: models and definitions of features are created in them, and values of features are read from them.
+"""What a model is shipped to: search engines that are running, and copies in a form that other systems load.
 
+Models and definitions of features are created in engines, and values of features are read from them.
 Source: Solr's guide (learning to rank: uploading features and models, the features transformer); the guides of the
 learning-to-rank plugins of Elasticsearch and OpenSearch (working with features, logging feature scores).
 
-Copies of a model that systems can load, and what they lose.
-
-The loss is measured on queries whose documents a copy was not made from: on each half of the queries by a copy made
-from the other half. Grades are not used to make a copy. Where the queries are those that the model was trained on,
+What a copy loses is measured on queries whose documents it was not made from: on each half of the queries by a copy
+made from the other half. Grades are not used to make a copy. Where the queries are those that the model was trained on,
 which it ranks better than others, its copies lose more on them than on others: the loss is not underestimated.
 """
 
@@ -56,6 +55,10 @@ Engine: TypeAlias = "_Solr | _Plugin"
 """A running engine: it creates definitions and model, answers with values by document, and deletes the model."""
 Values: TypeAlias = dict[str, tuple[float, dict[str, float]]]
 """Document -> its score by the model, and feature -> value, without features that the document does not have."""
+MAX_LOSS = 0.002
+"""The loss of the metric that a copy may have."""
+ONE_SIDED_Z = 1.645
+"""Standard errors above MAX_LOSS from which a loss is significantly above it, at a level of .05."""
 
 
 def engine_of(format: str, url: str, name: str, store: str) -> Engine:
@@ -82,15 +85,15 @@ class _Plugin:
         _send("PUT", features, files["featureset.json"])
         _send("POST", f"{features}/_createmodel", files["model.json"])
 
-    def values(self, given: Mapping[str, str], documents: Sequence[str], features: Sequence[str]) -> Values:
-        logged = {"_name": "logged", "featureset": self.name, "params": given}
+    def values(self, parameters: Mapping[str, str], documents: Sequence[str], features: Sequence[str]) -> Values:
+        logged = {"_name": "logged", "featureset": self.name, "params": parameters}
         request = {
             "size": len(documents),
             "_source": False,
             "query": {"bool": {"filter": [{"terms": {"_id": list(documents)}}, {"sltr": logged}]}},
             "rescore": {
                 "window_size": len(documents),
-                "query": {"rescore_query": {"sltr": {"model": self.name, "params": given}}, "query_weight": 0.0},
+                "query": {"rescore_query": {"sltr": {"model": self.name, "params": parameters}}, "query_weight": 0.0},
             },
             "ext": {"ltr_log": {"log_specs": {"name": "values", "named_query": "logged"}}},
         }
@@ -121,8 +124,8 @@ class _Solr:
         _send("PUT", f"{self.url}/schema/feature-store", files["features.json"])
         _send("PUT", f"{self.url}/schema/model-store", files["model.json"])
 
-    def values(self, given: Mapping[str, str], documents: Sequence[str], features: Sequence[str]) -> Values:
-        quoted = ((name, text.replace("\\", "\\\\").replace("'", "\\'")) for name, text in given.items() if text)
+    def values(self, parameters: Mapping[str, str], documents: Sequence[str], features: Sequence[str]) -> Values:
+        quoted = ((name, text.replace("\\", "\\\\").replace("'", "\\'")) for name, text in parameters.items() if text)
         efi = " ".join(f"efi.{name}='{text}'" for name, text in quoted)
         request = {
             "query": "*:*",
@@ -181,9 +184,9 @@ def _number(value: str | Real) -> float:
     return number
 
 
-def _wrong(where: str, given: object, wanted: str) -> ParameterError:
+def _wrong(where: str, answer: object, wanted: str) -> ParameterError:
     return ParameterError(
-        f"the engine answered with {str(given)[:80]!r} where {where} is to be a {wanted}. See whether it is an engine "
+        f"the engine answered with {str(answer)[:80]!r} where {where} is to be a {wanted}. See whether it is an engine "
         "of that format."
     )
 
@@ -200,7 +203,7 @@ class _AsItIs(HTTPErrorProcessor):
 
 def _exchanged(request: Request) -> tuple[int, str | None, bytes]:
     """Return the status, the address it points to and the content of an answer, after TIMEOUT seconds at most."""
-    given: list[tuple[int, str | None, bytes] | Exception] = []
+    answers: list[tuple[int, str | None, bytes] | Exception] = []
     deadline = time.monotonic() + TIMEOUT
 
     def exchange() -> None:
@@ -215,14 +218,14 @@ def _exchanged(request: Request) -> tuple[int, str | None, bytes]:
                         return
                 if answer.length:
                     raise ValueError(f"the answer lacks its last {answer.length:,} bytes")
-                given.append((answer.status, answer.headers["Location"], bytes(content)))
+                answers.append((answer.status, answer.headers["Location"], bytes(content)))
         except Exception as error:
-            given.append(error)
+            answers.append(error)
 
     thread = Thread(target=exchange, daemon=True)  # what never ends its first line blocks
     thread.start()
     thread.join(TIMEOUT)
-    result = given[0] if given else TimeoutError(f"the answer was not complete after {TIMEOUT:g} seconds")
+    result = answers[0] if answers else TimeoutError(f"the answer was not complete after {TIMEOUT:g} seconds")
     if isinstance(result, Exception):
         raise result
     return result
@@ -241,7 +244,7 @@ def _send(method: str, url: str, content: str, accepted: str = "") -> Json:
         request.add_header("Authorization", f"Basic {base64.b64encode(user.encode()).decode()}")
     try:
         status, place, answer = _exchanged(request)
-        said = answer.decode(errors="replace")
+        text = answer.decode(errors="replace")
         result = json_of(answer or b"{}") if status // 100 == 2 else None
     except (OSError, HTTPException, ValueError, RecursionError) as error:
         what = "the answer is nested too deeply" if isinstance(error, RecursionError) else without_secrets(str(error))
@@ -254,16 +257,10 @@ def _send(method: str, url: str, content: str, accepted: str = "") -> Json:
             "followed: the password would go there. Give that address if it is the engine's."
         )
     if status // 100 != 2:
-        if accepted and accepted in said:
+        if accepted and accepted in text:
             return {}
-        raise ParameterError(f"{method} {shown} answered {status}: {' '.join(said[:500].split())}")
+        raise ParameterError(f"{method} {shown} answered {status}: {' '.join(text[:500].split())}")
     return _at(result, dict)
-
-
-MAX_LOSS = 0.002
-"""The loss of the metric that a copy may have."""
-ONE_SIDED_Z = 1.645
-"""Standard errors above MAX_LOSS from which a loss is significantly above it, at a level of .05."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,15 +302,15 @@ def copy_loss(
     """
     lost, by = np.full(queries.n_queries, np.nan), parse_metric(metric)
     for fold in forward_or_dealt(queries, 2, seed, stream=7):
-        part = queries.select(fold.vali)
+        half = queries.select(fold.vali)
         copy = copy_of(model, queries.select(fold.train), serve, trees)
-        before, after = (by.per_query(each.predict(replace(part, rows=None)), part) for each in (model, copy))
+        before, after = (by.per_query(each.predict(replace(half, rows=None)), half) for each in (model, copy))
         lost[fold.vali] = before - after
     return lost
 
 
 def is_significant(loss: Floats, weights: Floats | None = None) -> bool:
     """Return whether a loss, (n_queries,), is significantly above MAX_LOSS, its mean weighted by weights."""
-    known = linearised(loss, weights)[~np.isnan(loss)]
-    error = float(known.std()) / np.sqrt(max(len(known), 1)) if len(known) else 0.0
-    return mean_or_zero(known) - MAX_LOSS > ONE_SIDED_Z * error
+    losses = linearised(loss, weights)[~np.isnan(loss)]
+    error = float(losses.std()) / np.sqrt(max(len(losses), 1)) if len(losses) else 0.0
+    return mean_or_zero(losses) - MAX_LOSS > ONE_SIDED_Z * error

@@ -101,16 +101,16 @@ def ship(
         warnings.simplefilter("ignore", RankTuneWarning)  # definitions mend some of what it warns of
         content = export(model, **vars(target))
     arrives = arrival(source, target.engine_version, target.absent)
-    part = _first(queries)
-    meanings = _meanings(source, part)
+    sample = _first(queries)
+    meanings = _meanings(source, sample)
     definitions = definition_files(source, meanings)
     warn_of_absent(source, target.engine_version, arrives.absent, defined=bool(definitions))
-    part = _as_in_engine(source, part, bool(definitions))
+    sample = _as_in_engine(source, sample, bool(definitions))
     if target.format in EVALUATORS:
-        lines = [_replayed(model, target.format, content, part)]
+        lines = [_replayed(model, target.format, content, sample)]
     else:
         lines = [check_written(target.format, content)]
-        _check_absent(source, unlike_training(source, arrives.absent), part)
+        _check_absent(source, unlike_training(source, arrives.absent), sample)
     files = {MODEL_FILES.get(target.format, "model.json"): content, **definitions}
     if definitions or target.format == "vespa":
         lines += summary(meanings)
@@ -118,7 +118,7 @@ def ship(
         if to_fill_in(meanings):
             raise ParameterError(f"{listed(to_fill_in(meanings))} must be defined by you: write into a folder.")
         engine.create({file: str(text) for file, text in files.items()})
-        lines.append(_replayed_in(engine, source, meanings, part))
+        lines.append(_replayed_in(engine, source, meanings, sample))
     if folder is not None:
         write_files(folder, files)
         lines.append(f"Written into {folder}: {', '.join(files)}")
@@ -168,23 +168,23 @@ def _as_in_engine(source: ExportedModel, queries: Queries, defined: bool) -> Que
 def _replayed(model: Model, format: str, content: str | bytes, queries: Queries) -> str:
     """Return what queries score by an export. Raises DataError where scores differ."""
     checked = agreement(model, format, content, queries)
-    said = (
+    sentence = (
         f"Replayed {queries.n_documents} documents of {queries.n_queries} queries by {checked.evaluator}:\n"
         f"scores differ by at most {checked.difference:.1g} of the largest."
     )
     if not checked.difference <= PRECISION:
-        raise DataError(f"{said} That is more than {PRECISION:g}, so nothing was shipped.")
-    return said
+        raise DataError(f"{sentence} That is more than {PRECISION:g}, so nothing was shipped.")
+    return sentence
 
 
 def _check_absent(source: ExportedModel, names: Sequence[str], queries: Queries) -> None:
     """Raise DataError where documents lack features whose absence is something else in the engine than in training."""
     X = dense(queries.features)[:, source.columns]
     lacking = {name: int(np.isnan(X[:, source.names.index(name)]).sum()) for name in names}
-    said = listed(f"{count} documents lack {name}" for name, count in lacking.items() if count)
-    if said:
+    absent = listed(f"{count} documents lack {name}" for name, count in lacking.items() if count)
+    if absent:
         raise DataError(
-            f"{said}, which is something else to the engine than it was in training, so nothing was shipped: see the "
+            f"{absent}, which is something else to the engine than it was in training, so nothing was shipped: see the "
             "warning, and engine_version=."
         )
 
@@ -247,11 +247,11 @@ def _values(
     theirs, scores = ours.copy(), np.full(len(ours), np.nan)
     ids = [str(document) for document in queries.document_ids.tolist()]
     for query, first, last in zip(queries.query_ids.tolist(), queries.starts[:-1], queries.starts[1:], strict=True):
-        given = {KEYWORDS: str(query)} | parameters(meanings, ours[first, source.columns].tolist(), source.format)
-        known = engine.values(given, ids[first:last], source.names)
+        request = {KEYWORDS: str(query)} | parameters(meanings, ours[first, source.columns].tolist(), source.format)
+        found = engine.values(request, ids[first:last], source.names)
         for row in range(first, last):
-            if ids[row] in known:
-                scores[row], values = known[ids[row]]
+            if ids[row] in found:
+                scores[row], values = found[ids[row]]
                 theirs[row, source.columns] = [values.get(name, np.nan) for name in source.names]
     if np.isnan(scores).all():
         raise DataError("the index has none of the documents of the replay. Their ids must be those of the index.")

@@ -1,14 +1,12 @@
-"""Whether a model is as good on new queries as the study found, and on which queries it is worse.
+"""Whether a model is as good on new queries as the study found, and which features have another distribution.
 
-A query is the unit. Where the new queries have ids of the study's, the differences of those are tested if their mean is
-more precise than the difference of the two means. The test is one-sided: only a loss is an alarm.
+The metric: a query is the unit. Where the new queries have ids of the study's, the differences of those are tested if
+their mean is more precise than the difference of the two means. The test is one-sided: only a loss is an alarm.
 
-Which features have another distribution than in the training data: two-sample tests by query.
-
-Under no drift the queries of both samples are exchangeable, however the documents of a query depend on each other. The
-largest of all standardised differences of means between the samples, over features and statistics, is therefore
-compared with what random divisions of the same queries give: its p value is exact (Westfall & Young 1993). The single
-features are told apart by t-tests, with the false discovery rate controlled (Benjamini & Hochberg 1995).
+The features: under no drift the queries of both samples are exchangeable, however the documents of a query depend on
+each other. The largest of all standardised differences of means between the samples, over features and statistics, is
+therefore compared with what random divisions of the same queries give: its p value is exact (Westfall & Young 1993).
+The single features are told apart by t-tests, with the false discovery rate controlled (Benjamini & Hochberg 1995).
 """
 
 from __future__ import annotations
@@ -29,6 +27,9 @@ MIN_PAIRED, MAX_WORST = 20, 10
 POWER = 0.8
 NORMAL = 1.96
 """Half of a 95 percent interval in standard errors."""
+CONSTANT = 1e-6
+"""Standard deviation of a statistic, whose values are from 0 to 1, below which it says nothing."""
+PERMUTATIONS, BLOCK = 999, 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,20 +124,20 @@ def quality(
     ids: Sequence[str],
     values: Floats,
     weights: Floats | None,
-    known: ExpectedQuality,
+    study: ExpectedQuality,
     estimate: Interval,
     rate: float,
 ) -> Quality:
-    """Return how the values of new queries, two of them at least, compare with those known."""
+    """Return how the values of new queries, two of them at least, compare with those of the study."""
     counted = ~np.isnan(values)
     mean, error, freedom = _mean(values, weights)
-    difference, both = mean - known.mean, np.hypot(error, known.error)
-    freedom = both**4 / (error**4 / freedom + known.error**4 / known.freedom) if both > 0.0 else freedom
-    earlier = dict(zip(known.queries, known.values.tolist(), strict=True))
+    difference, both = mean - study.mean, np.hypot(error, study.error)
+    freedom = both**4 / (error**4 / freedom + study.error**4 / study.freedom) if both > 0.0 else freedom
+    earlier = dict(zip(study.queries, study.values.tolist(), strict=True))
     gaps = values - np.array([earlier.get(name, np.nan) for name in ids])
     paired = int((~np.isnan(gaps)).sum())
-    if paired >= MIN_PAIRED and (own := _mean(gaps, weights))[1] <= both:
-        difference, both, freedom = own
+    if paired >= MIN_PAIRED and (of_pairs := _mean(gaps, weights))[1] <= both:
+        difference, both, freedom = of_pairs
     else:
         paired = 0
     p = float(stdtr(freedom, difference / both)) if both > 0.0 else float(difference >= 0.0)
@@ -144,7 +145,7 @@ def quality(
     needed = -stdtrit(freedom, rate) + stdtrit(freedom, POWER)
     return Quality(
         metric, int(counted.sum()), int((~counted).sum()), interval.mean, interval.low, interval.high,
-        estimate.mean, estimate.low, estimate.high, known.mean, known.part, paired, float(difference), float(both), p,
+        estimate.mean, estimate.low, estimate.high, study.mean, study.part, paired, float(difference), float(both), p,
         float(needed * both), p > rate, _worst(ids, values, gaps if paired else values, earlier if paired else {}),
     )  # fmt: skip
 
@@ -162,11 +163,6 @@ def _worst(ids: Sequence[str], values: Floats, by: Floats, earlier: Mapping[str,
     order = [k for k in np.argsort(by, kind="stable")[:MAX_WORST] if not np.isnan(by[k])]
     lost = [k for k in order if not earlier or by[k] < 0.0]
     return tuple(WorseQuery(ids[k], float(values[k]), earlier.get(ids[k])) for k in lost)
-
-
-CONSTANT = 1e-6
-"""Standard deviation of a statistic, whose values are from 0 to 1, below which it says nothing."""
-PERMUTATIONS, BLOCK = 999, 100
 
 
 @dataclass(frozen=True)

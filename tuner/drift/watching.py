@@ -1,10 +1,10 @@
-"""Watching a study: new data beside what it was tuned on, and one alarm for all of it.
+"""Watching a study: new data beside what it was tuned on, one alarm for all of it, and what was found day by day.
 
 The features are tested by one exact test (`ranktune.tuner.drift.quality`), the metric by another one. Each has the
 rate 1 - sqrt(1 - alarm): if nothing has changed, and the two are independent, one of them is an alarm with the
 probability that is asked for. A part that cannot be watched leaves its rate to the other.
 
-The days on which a study was watched, one file each in its folder: drift/2026-11-28.json.
+The days on which a study was watched have one file each in its folder: drift/2026-11-28.json.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ FALSE = 0.05
 """False discovery rate of the features that are called moved."""
 LEAST = 0.001
 """Rate of alarms below which permutations would be too many."""
+DAYS = "drift"
+"""Folder in that of the study."""
 
 
 @dataclass(frozen=True)
@@ -199,8 +201,8 @@ def watch(
         decided = decision_of(holder) or {"decision": "", "means": {}}
         refitted = decided["decision"] == REFIT
         promised = Interval(*decided["means"][REFIT]) if refitted else fold.estimate
-        known = _promised(promised) if refitted else _known(place, study.metric, promised)
-        measured = quality(study.metric, ids, values, queries.query_weights, known, promised, rate)
+        expected = _promised(promised) if refitted else _expected(place, study.metric, promised)
+        measured = quality(study.metric, ids, values, queries.query_weights, expected, promised, rate)
     drift = Drift(
         study=name,
         day=day,
@@ -261,7 +263,7 @@ def _values(model: Model, queries: Queries, metric: str, notes: list[str]) -> Fl
     return None
 
 
-def _known(place: Path, metric: str, estimate: Interval) -> ExpectedQuality:
+def _expected(place: Path, metric: str, estimate: Interval) -> ExpectedQuality:
     """Return what a split of the study found of its chosen model."""
     if is_written(place / EVIDENCE):
         evidence = read_evidence(place / EVIDENCE)
@@ -273,10 +275,6 @@ def _known(place: Path, metric: str, estimate: Interval) -> ExpectedQuality:
 def _promised(estimate: Interval) -> ExpectedQuality:
     """Return what is known of a model by its estimate alone."""
     return ExpectedQuality("vali", (), np.zeros(0), estimate.mean, (estimate.high - estimate.low) / (2 * NORMAL), 1e6)
-
-
-DAYS = "drift"
-"""Folder in that of the study."""
 
 
 def checked_day(day: str | None) -> str:

@@ -207,7 +207,7 @@ class EvaluationRun:
         The part of the plan that is evaluated.
     latest : array of shape (n_queries,)
         The first metric of the fit that was scored last, by query of those that it scored.
-    kept : list of array
+    collected : list of array
         What a plan keeps of each fit for its outcome.
     """
 
@@ -217,7 +217,7 @@ class EvaluationRun:
         self.model: Model | None = None
         self.rounds, self.unfinished, self.part = 0, False, ""
         self._begun = self._reported = time.monotonic()
-        self.latest, self.kept = np.empty(0), list[Floats]()
+        self.latest, self.collected = np.empty(0), list[Floats]()
         weights = queries.query_weights
         self.weights = None if weights is None else weights[evaluated]
         self._metrics = {name: parse_metric(name) for name in task.metrics}
@@ -343,8 +343,8 @@ class EvaluationRun:
         groups = self._part_of[self.evaluated]
         for group in np.unique(groups):
             others = groups != group
-            known = None if self.weights is None else self.weights[others]
-            means = [mean_of(each[others], known) for each in values]
+            weights = None if self.weights is None else self.weights[others]
+            means = [mean_of(each[others], weights) for each in values]
             places[~others] = int(np.argmax(np.nan_to_num(means, nan=-np.inf)))
         return places
 

@@ -1,13 +1,12 @@
-"""The costs of features, alone or in groups that are computed together, the cost of a model, and its limits.
+"""The costs of features, the limits of the cost of a model, and the feature sets that are searched to keep them.
 
-Costs are declared by name: {"bm25*": 1.0, "embedding": {"features": ["emb_*"], "cost": 20}}. A number is the cost of
-each feature of that name, which may be a glob. A table is a group: its cost is paid once if a model uses any of its
-features. Where several names fit a feature, the feature's own name counts, else the longest. A feature without an entry
-costs 1. Features without names are called f1, f2, ...
+Features cost alone, or in groups that are computed together. Costs are declared by name:
+{"bm25*": 1.0, "embedding": {"features": ["emb_*"], "cost": 20}}. A number is the cost of each feature of that name,
+which may be a glob. A table is a group: its cost is paid once if a model uses any of its features. Where several names
+fit a feature, the feature's own name counts, else the longest. A feature without an entry costs 1. Features without
+names are called f1, f2, ...
 
-The features that a configuration is fitted on, where a study limits their cost or number.
-
-A parameter of every solver's search space, FEATURE_SET, says which share of the limits its models may use. The features
+FEATURE_SET, a parameter of every solver's search space, says which share of the limits its models may use. The features
 are chosen from the training queries alone, of each part of a plan separately, so that validation stays unbiased. The
 sets of one part are nested: a blend of models uses the features of its largest member, and keeps the limits too.
 """
@@ -31,6 +30,15 @@ from ranktune.solvers.registry import solver_class
 if TYPE_CHECKING:
     from ranktune.solvers.data.queries import Queries
     from ranktune.solvers.models.base import Model
+
+HALF_LIFE = "half_life"
+SHARES: Mapping[str, float] = {"inf": np.inf, "1": 1.0, "1/2": 0.5, "1/4": 0.25, "1/8": 0.125}
+"""The parameter of solvers that weigh queries, where times are known: the half-life of weights, as a share of the time
+from the first to the last query that is fitted. They are no part of any mean: what is scored counts as it did.
+"""
+FEATURE_SET = "feature_set"
+LEVELS = 8
+"""Sets of features: the k-th takes k / LEVELS of the limits."""
 
 
 @dataclass(frozen=True)
@@ -77,15 +85,15 @@ class FeatureCosts:
         computed together. Raises DataError where an entry fits no feature, or two fit one.
         """
         names = data.feature_names or tuple(f"f{k + 1}" for k in range(data.n_features))
-        known = names if data.encoding is None else tuple(data.encoding.sources(names).values())
+        sources = names if data.encoding is None else tuple(data.encoding.sources(names).values())
         for entry in self.entries:
             for pattern in entry.patterns:
-                if not any(fnmatchcase(name, pattern) for name in known):
-                    raise DataError(f"costs: the data have no feature '{pattern}'. {nearest(pattern, known)}")
+                if not any(fnmatchcase(name, pattern) for name in sources):
+                    raise DataError(f"costs: the data have no feature '{pattern}'. {nearest(pattern, sources)}")
         groups: dict[tuple[bool, str | int], int] = {}
         cost: list[float] = []
         group = np.empty(data.n_features, dtype=np.int64)
-        for k, name in enumerate(known):
+        for k, name in enumerate(sources):
             declared = self._entry_of(name)
             alone = name if data.encoding is not None else k  # without a table, several features may have one name
             key = (True, declared.name) if declared is not None and declared.together else (False, alone)
@@ -164,17 +172,6 @@ def read_costs(text: str) -> Json:
     """Return costs given as text, "bm25*=1, embedding*=20". Raises ParameterError."""
     rule = "costs={}: write a name or glob, = and a number, such as 'bm25*=1, emb*=20', or give a table."
     return values_by_name(text, rule, number_of)
-
-
-HALF_LIFE = "half_life"
-SHARES: Mapping[str, float] = {"inf": np.inf, "1": 1.0, "1/2": 0.5, "1/4": 0.25, "1/8": 0.125}
-"""The parameter of solvers that weigh queries, where times are known: the half-life of weights, as a share of the time
-from the first to the last query that is fitted. They are no part of any mean: what is scored counts as it did.
-"""
-
-FEATURE_SET = "feature_set"
-LEVELS = 8
-"""Sets of features: the k-th takes k / LEVELS of the limits."""
 
 
 def solver_parameters(parameters: Mapping[str, Value]) -> dict[str, Value]:

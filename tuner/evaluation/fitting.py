@@ -104,7 +104,7 @@ def grown(
     race = GrowthRace(task.incumbent, bound, rate, weights=vali.query_weights, race=task.race)
     metric = parse_metric(task.metrics[0])
     with run.fitting():
-        last, took, kept = float("inf"), 0.0, time.monotonic()
+        last, took, saved = float("inf"), 0.0, time.monotonic()
         for step in ranker.fit_steps(train, vali=vali):
             now = time.monotonic()
             took, last = max(now - last, 0.0), now
@@ -112,8 +112,8 @@ def grown(
                 run.unfinished = True
                 break
             run.report(now, run.rounds + step.iteration, -step.objective)
-            if keep is not None and now - kept > KEEP_EVERY:
-                kept = now
+            if keep is not None and now - saved > KEEP_EVERY:
+                saved = now
                 keep(ranker)
             if race.is_look(step.iteration) and race.is_lost(metric.per_query(ranker.predict(vali), vali)):
                 return ranker, f"{step.iteration} rounds"
@@ -189,11 +189,11 @@ def read_for_fit(task: Task, numbers: Ints) -> Queries:
         )
         numbers = sample(numbers, count, task.seed)
         documents = int(development.lengths[numbers].sum())
-    part, shared = read_part(task.folder, numbers), development.n_documents * (columns + table)
+    queries, shared = read_part(task.folder, numbers), development.n_documents * (columns + table)
     is_kept = development.n_documents * max(columns, table) <= MAX_KEPT_BYTES
     if is_kept and documents + shared // of_document > most:
-        part = replace(part, features_checked=True)  # without an origin, whose bins and columns it would share
-    return weighed(part, task.parameters)
+        queries = replace(queries, features_checked=True)  # without an origin, whose bins and columns it would share
+    return weighed(queries, task.parameters)
 
 
 def weighed(queries: Queries, parameters: Mapping[str, Value]) -> Queries:

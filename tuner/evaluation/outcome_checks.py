@@ -1,10 +1,10 @@
-"""Checks of the value of an objective: the result is always an outcome that can be recorded and compared.
+"""Checks of the value of an objective, and outcomes as bytes from a worker that joined to the coordinator.
 
-An invalid result makes a failed trial with the reason; none of its values reaches the record or the sampler.
+The result of a check is always an outcome that can be recorded and compared. An invalid value makes a failed trial with
+the reason; none of its values reaches the record or the sampler.
 
-Outcomes as bytes, from a worker that joined to the coordinator: JSON and arrays, no pickles.
-
-An archive with a header, an array q<k> for the k-th metric, and scores if there are scores.
+The bytes are JSON and arrays, no pickles: an archive with a header, an array q<k> for the k-th metric, and scores if
+there are scores.
 """
 
 from __future__ import annotations
@@ -24,23 +24,30 @@ from ranktune.tuner.evaluation.task import TaskOutcome
 
 ROUNDING = 1e-9
 """By how much a value may be outside of the range of its metric."""
+LONGEST = 10_000
+"""Characters kept of an error or a warning, and how many warnings are kept."""
+RESULT_CAP = 64 * 2**20
+"""Bytes that the outcome of one trial may take."""
+_NUMBERS = ("nonzeros", "bytes", "microseconds", "cost")
+_ARRAYS = ("per_query", "scores")
+_FIELDS = tuple(field.name for field in fields(TaskOutcome) if field.name not in _ARRAYS)
 
 
 def checked_outcome(returned: object) -> TaskOutcome:
     """Return what an objective returned with values as float64 arrays, or a failure with the reason."""
     if not isinstance(returned, TaskOutcome):
-        return TaskOutcome(error=f"the objective returned {_shown(returned)}, not an Outcome")
+        return TaskOutcome(error=f"the objective returned {_shown(returned)}, not a TaskOutcome")
     outcome = TaskOutcome()
     try:
         outcome = typed(returned)
         if outcome.error is not None or outcome.given_up:
             return replace(outcome, per_query={}, scores=None)
-        values = {str(name): _values(str(name), given) for name, given in returned.per_query.items()}
+        values = {str(name): _values(str(name), each) for name, each in returned.per_query.items()}
         return replace(outcome, per_query=values)
     except _InvalidOutcome as fault:
         return failed_outcome(outcome, str(fault))
     except Exception as error:  # reading the fields of an unknown object may raise anything
-        return TaskOutcome(error=f"the objective's Outcome cannot be read: {type(error).__name__}: {error}"[:LONGEST])
+        return TaskOutcome(error=f"the objective's outcome cannot be read: {type(error).__name__}: {error}"[:LONGEST])
 
 
 def comparable_outcome(
@@ -56,22 +63,22 @@ def comparable_outcome(
     if metric not in outcome.per_query:
         names = ", ".join(sorted(map(str, outcome.per_query))) or "nothing"
         return failed_outcome(outcome, f"{metric} is not among what the objective returned: {names}")
-    known = ~np.isnan(outcome.per_query[metric])
-    if not known.any():
+    present = ~np.isnan(outcome.per_query[metric])
+    if not present.any():
         return failed_outcome(outcome, f"{metric} is not a finite number on the validation queries")
     lengths = {len(values) for values in (*outcome.per_query.values(), counted) if values is not None}
     if len(lengths) > 1:
-        what = " or ".join(map(str, sorted(lengths - {len(known)}))) or len(known)
-        return failed_outcome(outcome, f"{metric} has {len(known)} values, where other metrics or trials have {what}")
-    if weights is not None and len(known) != len(weights):
-        return failed_outcome(outcome, f"{metric} has {len(known)} values for {len(weights)} validation queries")
-    if counted is not None and outcome.stopped and not (known & ~counted).any():
+        what = " or ".join(map(str, sorted(lengths - {len(present)}))) or len(present)
+        return failed_outcome(outcome, f"{metric} has {len(present)} values, where other metrics or trials have {what}")
+    if weights is not None and len(present) != len(weights):
+        return failed_outcome(outcome, f"{metric} has {len(present)} values for {len(weights)} validation queries")
+    if counted is not None and outcome.stopped and not (present & ~counted).any():
         return outcome
-    if counted is not None and (known != counted).any():
+    if counted is not None and (present != counted).any():
         return failed_outcome(
             outcome,
-            f"{metric} is no number on {int((counted & ~known).sum())} queries that it judges in other trials, "
-            f"and one on {int((known & ~counted).sum())} that it skips there",
+            f"{metric} is no number on {int((counted & ~present).sum())} queries that it judges in other trials, "
+            f"and one on {int((present & ~counted).sum())} that it skips there",
         )
     return outcome
 
@@ -85,9 +92,9 @@ class _InvalidOutcome(Exception):
     """A result that is no outcome."""
 
 
-def _values(name: str, given: object) -> Floats:
+def _values(name: str, returned: object) -> Floats:
     """Return the values of a metric, (n_queries,). Raises _InvalidOutcome if they are not real numbers."""
-    values = np.asarray(given)
+    values = np.asarray(returned)
     if values.dtype.kind not in "fiub":
         kinds = {"c": "complex numbers", "U": "text", "S": "text", "O": "objects"}
         raise _InvalidOutcome(
@@ -118,17 +125,6 @@ def _shown(value: object) -> str:
     except Exception:
         return f"a {type(value).__name__}"
     return f"a {type(value).__name__}, {text if len(text) <= 60 else text[:57] + '...'}"
-
-
-LONGEST = 10_000
-"""Characters kept of an error or a warning, and how many warnings are kept."""
-RESULT_CAP = 64 * 2**20
-"""Bytes that the outcome of one trial may take."""
-
-
-_NUMBERS = ("nonzeros", "bytes", "microseconds", "cost")
-_ARRAYS = ("per_query", "scores")
-_FIELDS = tuple(field.name for field in fields(TaskOutcome) if field.name not in _ARRAYS)
 
 
 def pack(outcome: TaskOutcome) -> bytes:
@@ -163,8 +159,8 @@ def _unpacked(packed: bytes) -> TaskOutcome:
     if any(array.dtype.kind != "f" or array.ndim != 1 for array in arrays.values()):
         raise ValueError("it holds other arrays than scores")
     per_query = {str(name): arrays[f"q{k}"] for k, name in enumerate(about["metrics"])}
-    known = {name: about[name] for name in _FIELDS if name in about}
-    return typed(TaskOutcome(per_query, scores=arrays.get("scores"), **known))
+    numbers = {name: about[name] for name in _FIELDS if name in about}
+    return typed(TaskOutcome(per_query, scores=arrays.get("scores"), **numbers))
 
 
 def typed(outcome: TaskOutcome) -> TaskOutcome:

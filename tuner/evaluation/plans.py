@@ -184,7 +184,7 @@ class Orders(PlanOfFolds):
         order = self.parts[number - 1].train
         ranker, scores = progressive(run, run.queries, order)
         yield FittedQueries(ranker, run.queries, self.evaluated, scores=scores)
-        run.kept.append(run.latest[order])
+        run.collected.append(run.latest[order])
 
     def is_lost(self, run: EvaluationRun, number: int, best: int) -> bool:
         """Return whether the means of the orders so far are significantly worse."""
@@ -198,9 +198,9 @@ class Orders(PlanOfFolds):
     def finished(self, run: EvaluationRun, outcome: TaskOutcome) -> TaskOutcome:
         """Return the outcome with its learning curve."""
         weights = run.queries.query_weights
-        orders = [part.train for part in self.parts[: len(run.kept)]]
+        orders = [part.train for part in self.parts[: len(run.collected)]]
         weighed = None if weights is None else [weights[order] for order in orders]
-        return replace(outcome, learning_curve=learning_curve(run.kept, weighed))
+        return replace(outcome, learning_curve=learning_curve(run.collected, weighed))
 
 
 @dataclass(frozen=True)
@@ -250,8 +250,8 @@ class Final(EvaluationPlan[FinalOutcome]):
         with suppress(LimitReached):
             run.model = model or kept_model(_final(run.task)) or self._fitted(run)
         if run.unfinished or run.model is None:
-            kept = None if self.instead is None else kept_model(self.instead)
-            run.model, stopped = (run.model, "") if kept is None else (kept, "its time")
+            saved = None if self.instead is None else kept_model(self.instead)
+            run.model, stopped = (run.model, "") if saved is None else (saved, "its time")
         if run.model is None:
             raise LimitReached
         test = None if self.test is None else replace(self.test, rows=None)  # scores in their order, not the caller's
@@ -268,10 +268,10 @@ class Final(EvaluationPlan[FinalOutcome]):
     def finished(self, run: EvaluationRun, outcome: TaskOutcome) -> FinalOutcome:
         """Return the outcome with the model, without values by query where there are no test queries."""
         assert run.model is not None
-        known = vars(outcome) if self.test is not None else {**vars(outcome), "per_query": {}}
+        fields = vars(outcome) if self.test is not None else {**vars(outcome), "per_query": {}}
         if self.model is None and self.on_everything and not (outcome.stopped or run.unfinished):
-            known = {**known, "seconds": keep_final(_final(run.task), run.model, outcome.seconds)}
-        return FinalOutcome(**known, model=run.model, on_everything=self.on_everything and not outcome.stopped)
+            fields = {**fields, "seconds": keep_final(_final(run.task), run.model, outcome.seconds)}
+        return FinalOutcome(**fields, model=run.model, on_everything=self.on_everything and not outcome.stopped)
 
 
 def _final(task: Task) -> Task:

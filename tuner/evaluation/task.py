@@ -149,10 +149,10 @@ class TaskOutcome:
 
 def chosen_parameters(task: Task, outcome: TaskOutcome) -> dict[str, Value]:
     """Return the parameters of a task with the best value of its path."""
-    name, given = outcome.path_parameter, dict(task.parameters)
-    if outcome.chosen is None or name not in given:
-        return given
-    return {**given, name: int(outcome.chosen) if isinstance(given[name], int) else outcome.chosen}
+    name, params = outcome.path_parameter, dict(task.parameters)
+    if outcome.chosen is None or name not in params:
+        return params
+    return {**params, name: int(outcome.chosen) if isinstance(params[name], int) else outcome.chosen}
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,15 @@
-"""Acquisition functions of embedded configurations E, (m, D): the closed-form noisy expected improvement, and costs.
+"""Acquisition functions of embedded configurations E, (m, D), and the trust region in which they may be maximised.
 
-The logarithm of the seconds of a trial is a ridge regression on the embedded row: one intercept a solver and a slope
-for each parameter, whose axes are already logarithmic where that fits. It needs few trials and extrapolates safely. The
+The noisy expected improvement is in closed form; ranktune.tuner.gp.paths has its Monte Carlo version. Costs: the
+logarithm of the seconds of a trial is a ridge regression on the embedded row: one intercept a solver and a slope for
+each parameter, whose axes are already logarithmic where that fits. It needs few trials and extrapolates safely. The
 seconds of a trial that was stopped early are those it used, so a region where trials are stopped early counts as cheap.
-ranktune.tuner.gp.paths has the Monte Carlo version of the improvement.
 
-The trust region around the incumbent, whose side and share of decisions follow the success of recent trials.
-
-Both are recomputed from all trials each time, so there is no state. The side doubles after an improvement, halves after
-several trials without one, and restarts at the initial side when it gets too small. The share is that of the rate of
-improvements by trials near the incumbent of their time, beside the rate of those far from it: in a long valley nearly
-all improvements are near, among many local optima hardly any.
+The trust region is around the incumbent. Its side and its share of decisions are recomputed from all trials each time,
+so there is no state. The side doubles after an improvement, halves after several trials without one, and restarts at
+the initial side when it gets too small. The share is that of the rate of improvements by trials near the incumbent of
+their time, beside the rate of those far from it: in a long valley nearly all improvements are near, among many local
+optima hardly any.
 Source: Eriksson et al. 2019, "Scalable Global Optimization via Local Bayesian Optimization" (TuRBO); Wan et al. 2021,
 "Think Global and Act Local" (Casmopolitan), for categories: a bounded number of them may differ from the centre.
 """
@@ -39,6 +38,26 @@ TIE_MARGIN, MAX_TIES = 0.02, 5
 On a plateau the neighbours of the best trials are as good, and a little uncertain: without a margin they would be tried
 until none is left.
 """
+MIN_TRIALS = 5
+"""Trials with a known cost that the model needs."""
+RIDGE = 0.3
+"""Penalty of the ridge regression."""
+MIN_SECONDS = 1e-3
+"""Seconds below which trials count as equally cheap: a suggestion takes longer."""
+INITIAL_SIDE, MIN_SIDE = 0.8, 0.05
+"""Initial side, as a share of a number's range, and the side below which the region restarts."""
+MIN_IMPROVEMENT = 1e-3
+"""Smallest improvement that counts as a success, in standard deviations of the gains before."""
+FIRST_COUNTED = 10
+"""Trials before those that count for the share: of the first, many improve by chance."""
+NEAR = 0.25
+"""Squared distance from the incumbent up to which a trial is near it, as a share of that of two random ones."""
+FORGETTING = 0.95
+"""Weight of a trial, relative to that of the next one."""
+PRIOR_IMPROVEMENTS, PRIOR_TRIALS = 0.5, 4.0
+"""Improvements and trials, near and far each, that are assumed before any are counted."""
+MIN_SHARE, MAX_SHARE = 0.1, 0.9
+"""Smallest and largest share of decisions restricted to the trust region."""
 
 
 def tie_margin(gains: Floats) -> float:
@@ -172,14 +191,6 @@ def _log_mean(logs: Floats) -> Floats:
     return mean
 
 
-MIN_TRIALS = 5
-"""Trials with a known cost that the model needs."""
-RIDGE = 0.3
-"""Penalty of the ridge regression."""
-MIN_SECONDS = 1e-3
-"""Seconds below which trials count as equally cheap: a suggestion takes longer."""
-
-
 @dataclass(frozen=True, eq=False)
 class LogCost:
     """The logarithm of the expected seconds: linear in E, clipped to the observed range."""
@@ -192,10 +203,10 @@ class LogCost:
     @classmethod
     def of(cls, E: Floats, seconds: Floats) -> Self | None:
         """Return the model of seconds, (n,), NaN where unknown, at E; None for too few trials."""
-        known = np.isfinite(seconds) & (seconds > 0.0)
-        if np.count_nonzero(known) < MIN_TRIALS:
+        timed = np.isfinite(seconds) & (seconds > 0.0)
+        if np.count_nonzero(timed) < MIN_TRIALS:
             return None
-        logs, rows = np.log(np.maximum(seconds[known], MIN_SECONDS)), E[known]
+        logs, rows = np.log(np.maximum(seconds[timed], MIN_SECONDS)), E[timed]
         Z, level = rows - rows.mean(axis=0), float(logs.mean())
         weights = np.linalg.solve(Z.T @ Z + RIDGE * np.eye(Z.shape[1]), Z.T @ (logs - level))
         return cls(level - float(rows.mean(axis=0) @ weights), weights, float(logs.min()), float(logs.max()))
@@ -232,23 +243,6 @@ class ImprovementPerCost:
         values, gradients = self.acquisition_function.values_and_gradients(E)
         costs, slopes = self.cost.values_and_gradients(E)
         return values - self.power * costs, gradients - self.power * slopes
-
-
-INITIAL_SIDE, MIN_SIDE = 0.8, 0.05
-"""Initial side, as a share of a number's range, and the side below which the region restarts."""
-MIN_IMPROVEMENT = 1e-3
-"""Smallest improvement that counts as a success, in standard deviations of the gains before."""
-
-FIRST_COUNTED = 10
-"""Trials before those that count for the share: of the first, many improve by chance."""
-NEAR = 0.25
-"""Squared distance from the incumbent up to which a trial is near it, as a share of that of two random ones."""
-FORGETTING = 0.95
-"""Weight of a trial, relative to that of the next one."""
-PRIOR_IMPROVEMENTS, PRIOR_TRIALS = 0.5, 4.0
-"""Improvements and trials, near and far each, that are assumed before any are counted."""
-MIN_SHARE, MAX_SHARE = 0.1, 0.9
-"""Smallest and largest share of decisions restricted to the trust region."""
 
 
 def share_after(encoding: SpaceEncoding, rows: Floats, gains: Floats) -> float:

@@ -153,8 +153,8 @@ class PathMixture:
         def gradients(u: Floats) -> Floats:
             by_group = np.split(u, ends[:-1], axis=1)
             total = np.zeros_like(E)
-            for (_, part), some in zip(parts, by_group, strict=True):
-                total += part(some)
+            for (_, function), some in zip(parts, by_group, strict=True):
+                total += function(some)
             return total
 
         return np.concatenate([values for values, _ in parts], axis=1), gradients

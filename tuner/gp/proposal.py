@@ -117,11 +117,11 @@ class ObservedTrials:
         """
         if len(self.gains) <= most:
             return np.arange(len(self.gains))
-        kept = np.zeros(len(self.gains), dtype=bool)
+        inside = np.zeros(len(self.gains), dtype=bool)
         if not self.more and eligible.any():
-            kept[np.argsort(-np.where(eligible, self.gains, -np.inf), kind="stable")[: most // 2]] = True
-        kept[np.flatnonzero(~kept)[-(most - np.count_nonzero(kept)) :]] = True
-        return np.flatnonzero(kept)
+            inside[np.argsort(-np.where(eligible, self.gains, -np.inf), kind="stable")[: most // 2]] = True
+        inside[np.flatnonzero(~inside)[-(most - np.count_nonzero(inside)) :]] = True
+        return np.flatnonzero(inside)
 
     def chosen(self, places: Ints) -> ObservedTrials:
         """Return the trials at those places."""
@@ -157,13 +157,13 @@ class Proposal:
 def propose(
     encoding: SpaceEncoding,
     trials: ObservedTrials,
-    taken: Floats | None,
+    tried: Floats | None,
     generator: np.random.Generator,
     acquisition: str = MIXED,
     *,
     power: float = 0.0,
 ) -> Proposal:
-    """Return the configuration to try next: none of taken (ranktune.tuner.gp.encoding.covered) if others exist.
+    """Return the configuration to try next: none of tried (ranktune.tuner.gp.encoding.covered) if others exist.
 
     acquisition: one of ACQUISITIONS; "ei" for one objective without constraints. power: exponent of the expected cost
     by which improvement is divided, not a draw.
@@ -175,8 +175,8 @@ def propose(
     decision = decide(encoding, trials, generator, acquisition, power=power)
     centres, region = _centres(encoding, trials, decision.merits, generator), None
     if acquisition == MIXED and trials.is_single_objective and not encoding.is_small:
-        centres, region = _sought(encoding, trials, decision, centres, taken, generator)
-    full = maximise(decision.function, encoding, centres, taken, generator, region)
+        centres, region = _sought(encoding, trials, decision, centres, tried, generator)
+    full = maximise(decision.function, encoding, centres, tried, generator, region)
     row = encoding.masked(full[None])[0]
     gain = None
     if trials.is_single_objective:
@@ -190,14 +190,14 @@ def _sought(
     trials: ObservedTrials,
     decision: ProposalRule,
     centres: Floats,
-    taken: Floats | None,
+    tried: Floats | None,
     generator: np.random.Generator,
 ) -> tuple[Floats, TrustRegion | None]:
     """Return the centres, full rows, and the region of the space where "mixed" looks; None where it is all of it."""
     region = None
     if decision.origin == MEAN and encoding.branching.any():
         draw = decide(encoding, trials, generator, THOMPSON)
-        drawn = maximise(draw.function, encoding, centres, taken, generator, rounds=1)  # its branch is all that counts
+        drawn = maximise(draw.function, encoding, centres, tried, generator, rounds=1)  # its branch is all that counts
         region = TrustRegion.around(encoding, drawn)
         inside = (trials.rows[:, region.fixed] == drawn[region.fixed]).all(axis=1)
         if not inside.any():
@@ -236,7 +236,7 @@ def decide(
     power: float = 0.0,
     thetas: Floats | None = None,
 ) -> ProposalRule:
-    """Return what `propose` maximises; thetas: as in Decision, None samples them.
+    """Return what `propose` maximises; thetas: as in ProposalRule, None samples them.
 
     With one objective and no constraints, that of "thompson" increases in objectives[0], the only sample path.
     """
@@ -255,7 +255,7 @@ def decide(
     counts = power and origin != DRAW
     cost = LogCost.of(output.E, np.broadcast_to(trials.seconds, trials.gains.shape)) if counts else None
     function: Acquisition = improvement if cost is None else ImprovementPerCost(improvement, cost, power)
-    return ProposalRule(origin, function, merits, posteriors, output.known)
+    return ProposalRule(origin, function, merits, posteriors, output.samples)
 
 
 def posterior_means(encoding: SpaceEncoding, trials: ObservedTrials) -> Floats:
@@ -292,10 +292,10 @@ class _Output:
 
     def of_values(self, gains: Floats, whole: Floats | None, scaled: Scaled = standardise) -> Self:
         """Return another objective of the same trials, or a constraint, at those where it is known."""
-        known = ~np.isnan(gains)
+        present = ~np.isnan(gains)
         all_of = None if self.whole is None or whole is None else self.whole.of_values(whole, None, scaled)
         return replace(
-            self, E=self.E[known], gains=gains[known], noise=self.noise[known], extra=0.0, scaled=scaled,
+            self, E=self.E[present], gains=gains[present], noise=self.noise[present], extra=0.0, scaled=scaled,
             thetas=None, whole=all_of,
         )  # fmt: skip
 
@@ -310,23 +310,23 @@ class _Output:
         return relative_variances(self.gains, self.extra)
 
     @cached_property
-    def known(self) -> Floats:
+    def samples(self) -> Floats:
         """Sets of hyperparameters, (k, d + 2): those given, if any, else samples, or the fitted ones of many trials."""
         if self.thetas is not None:
             return self.thetas
         if self.whole is not None:
-            return self.whole.known
+            return self.whole.samples
         columns = self.encoding.axis_of_column
         observed = FittedTrials(self.E, self.gains, self.noise, columns, self.scaled, self.extra)
         return observed.samples() if len(self.y) <= MAX_SAMPLED_TRIALS else observed.fit()[None]
 
     def posteriors(self, count: int, generator: np.random.Generator) -> list[Posterior]:
         """Return posteriors, fantasies last, of at most count sets of hyperparameters."""
-        places = generator.permutation(len(self.known))[:count]
-        drawn = [Hyperparameters.from_log(theta) for theta in self.known[places]]
+        places = generator.permutation(len(self.samples))[:count]
+        drawn = [Hyperparameters.from_log(theta) for theta in self.samples[places]]
         columns = self.encoding.axis_of_column
-        known = [Posterior.of(self.E, self.y, self.noise, each, columns, self.e) for each in drawn]
-        return [posterior.with_fantasies(self.pending) for posterior in known]
+        fitted = [Posterior.of(self.E, self.y, self.noise, each, columns, self.e) for each in drawn]
+        return [posterior.with_fantasies(self.pending) for posterior in fitted]
 
     def functions(
         self, draws: int, generator: np.random.Generator, averages: bool = False

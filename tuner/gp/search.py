@@ -62,14 +62,14 @@ class _Evaluated:
         self.values.append(values)
         return values
 
-    def best_free(self, taken: Floats) -> tuple[Floats, bool]:
-        """Return the best full row that taken does not cover, and True, or the best of all and False."""
+    def best_free(self, tried: Floats) -> tuple[Floats, bool]:
+        """Return the best full row that tried does not cover, and True, or the best of all and False."""
         rows, values = np.concatenate(self.rows), np.concatenate(self.values)
         order = np.argsort(-values, kind="stable")
         start, size = 0, 1
         while start < len(order):
             some = rows[order[start : start + size]]
-            free = np.flatnonzero(~covered(some, taken))
+            free = np.flatnonzero(~covered(some, tried))
             if len(free):
                 return some[free[0]], True
             start, size = start + size, min(2 * size, 64)
@@ -80,38 +80,38 @@ def maximise(
     function: Acquisition,
     encoding: SpaceEncoding,
     centres: Floats,
-    taken: Floats | None,
+    tried: Floats | None,
     generator: np.random.Generator,
     region: TrustRegion | None = None,
     rounds: int = LOCAL_ROUNDS,
 ) -> Floats:
-    """Return the full row, (d,), that maximises the acquisition function among those that taken, (t, d), leaves.
+    """Return the full row, (d,), that maximises the acquisition function among those that tried, (t, d), leaves.
 
     centres are full rows, (p, d), with extra candidates around them. With a region the search stays within it, unless
     all candidates there are taken. Local search has that many rounds. Small spaces are enumerated; a taken row is
     returned only if all rows are taken.
     """
-    taken = np.empty((0, len(encoding.axes))) if taken is None else taken
+    tried = np.empty((0, len(encoding.axes))) if tried is None else tried
     pool = _Evaluated(encoding, function, region)
     all_rows = encoding.all_rows()
     if all_rows is not None:
         pool.add(all_rows)
-        row, free = pool.best_free(taken)
+        row, free = pool.best_free(tried)
         if not free and encoding.activity.conditional:  # learnt conditions may hide what is left
             pool.add(encoding.mesh())
-            row, _ = pool.best_free(taken)
+            row, _ = pool.best_free(tried)
         return row
     candidates = _candidates(encoding, centres, generator, region)
     values = pool.add(candidates)
     chosen = _starts(encoding, candidates, values)
     tolerance = TOLERANCE * (float(values.max() - np.median(values)) + 1e-12)
     _local_search(pool, candidates[chosen], values[chosen], tolerance, rounds)
-    row, free = pool.best_free(taken)
+    row, free = pool.best_free(tried)
     for _ in range(8):
         if free:
             break
         pool.add(encoding.from_unit(generator.random((GLOBAL_CANDIDATES, len(encoding.axes)))))
-        row, free = pool.best_free(taken)
+        row, free = pool.best_free(tried)
     return row
 
 

@@ -1,6 +1,7 @@
-"""What a log of interleaved lists says: which ranking users prefer, how surely, and what was left out.
+"""What a log of interleaved lists says, and how many searches a test needs.
 
-How many searches an interleaving test needs, by the exact power of the sign test.
+The log says which ranking users prefer and how surely, and the account says what was left out. The size of a test is
+computed by the exact power of the sign test.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ FEWEST = 20
 RESAMPLES = 10_000
 BLOCK = 4_000_000
 """Resampled counts that are held at once."""
+ALPHA = 0.05
+"""Level of the two-sided sign test, as that of a verdict."""
+MOST_SEARCHES, NODES = 10**9, 4001
+POWERS = (0.5, 0.8, 0.95)
 
 
 @dataclass(frozen=True)
@@ -217,12 +222,6 @@ def _design_effect(outcome: Floats, sums: Floats, counts: Floats) -> float:
         return 1.0
     apart = float(((sums - outcome.mean() * counts) ** 2).sum())
     return apart / (n * variance) * (units / (units - 1)) * ((n - 1) / n)
-
-
-ALPHA = 0.05
-"""Level of the two-sided sign test, as that of a verdict."""
-MOST_SEARCHES, NODES = 10**9, 4001
-POWERS = (0.5, 0.8, 0.95)
 
 
 @dataclass(frozen=True)

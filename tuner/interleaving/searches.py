@@ -69,12 +69,12 @@ def read_searches(paths: Sequence[Path], columns: Mapping[str, str], method: str
     if not paths:
         raise ParameterError("no file is given. Give the files of a log: csv, Parquet or jsonl.")
     wanted = {plain(name) for names in (*ROLES.values(), columns.values()) for name in names}
-    account, parts, known = ReadingAccount(), list[Array](), set[str]()
+    account, parts, roles_of = ReadingAccount(), list[Array](), set[str]()
     for path in paths:
         for batch in batches(path, wanted, account):
             names = batch.schema.names
             roles = find_roles(names, ROLES, columns, str(path))
-            known |= roles.keys()
+            roles_of |= roles.keys()
             is_list = "team" in roles and pa.types.is_nested(batch.column(roles["team"][0]).type)
             needed = [["team"], ["click"], *([] if is_list else [["position"], KEY])]
             lacking = next((group[0] for group in needed if not roles.keys() & set(group)), None)
@@ -90,7 +90,7 @@ def read_searches(paths: Sequence[Path], columns: Mapping[str, str], method: str
     rows = _checked(np.concatenate(parts), account)
     if not len(rows):
         raise DataError(f"{listed(paths)}: no search is left to be judged.{account.most_left_out}")
-    ranked = known.issuperset(RANKS)
+    ranked = roles_of.issuperset(RANKS)
     if method == BALANCED and not ranked:
         raise DataError(
             f"{listed(paths)}: has no ranks_a and ranks_b, by which balanced lists are judged. Log them too."
@@ -106,7 +106,7 @@ def read_searches(paths: Sequence[Path], columns: Mapping[str, str], method: str
         rows["query"][first[order]],
         rows["user"][first[order]],
         np.bincount(search, clicked)[order] > 0.0,
-        "user" in known,
+        "user" in roles_of,
         account.copy(),
     )
 
@@ -129,7 +129,7 @@ def _of_lists(batch: pa.RecordBatch, roles: Roles, cells: Cells, account: Readin
     click, size = numbers_of(pc.list_flatten(lists["click"])), length["team"]
     inside = (click >= 1) & (click <= size[parent["click"]]) & (click == np.floor(click))
     strange = np.isnan(_sides(pc.list_flatten(lists["team"])))
-    kept = account.sift(
+    usable = account.sift(
         [
             ("no list of teams", size == 0),
             ("no list of clicked positions", is_null(lists["click"])),
@@ -138,9 +138,9 @@ def _of_lists(batch: pa.RecordBatch, roles: Roles, cells: Cells, account: Readin
             ("a clicked position outside of the list", np.bincount(parent["click"], ~inside, batch.num_rows) > 0),
         ]
     )
-    of_list = np.repeat(np.flatnonzero(kept), size[kept])
+    of_list = np.repeat(np.flatnonzero(usable), size[usable])
     cells = {name: column.take(pa.array(of_list)) for name, column in cells.items()}
-    cells |= {name: pc.list_flatten(each.filter(pa.array(kept))) for name, each in lists.items()}
+    cells |= {name: pc.list_flatten(each.filter(pa.array(usable))) for name, each in lists.items()}
     place = as_floats(np.arange(len(of_list)) - np.searchsorted(of_list, of_list) + 1)
     clicked = np.isin(mixed(of_list, place), mixed(parent["click"], click))
     return _rows(cells, mixed(of_list, np.full(len(of_list), number)), place, clicked)
@@ -179,7 +179,7 @@ def _ranks(column: pa.StringArray) -> Floats:
 
 def _checked(rows: Array, account: ReadingAccount) -> Array:
     """Return the rows of whole searches: those with a fault are left out with all rows of their search."""
-    kept = account.sift(
+    usable = account.sift(
         [
             ("neither query nor session", rows["search"] == 0),
             (OTHER_TEAM, np.isnan(rows["side"])),
@@ -187,8 +187,8 @@ def _checked(rows: Array, account: ReadingAccount) -> Array:
             ("no position", np.isnan(rows["position"])),
         ]
     )
-    whole = kept & ~np.isin(rows["search"], rows["search"][~kept])
-    account.left_out[FAULTY] += int((kept & ~whole).sum())
+    whole = usable & ~np.isin(rows["search"], rows["search"][~usable])
+    account.left_out[FAULTY] += int((usable & ~whole).sum())
     rows = rows[whole]
     # a click may have a row of its own
     shown = mixed(rows["search"], rows["position"], rows["side"])

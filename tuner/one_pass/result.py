@@ -1,12 +1,11 @@
-"""The result of a pass: the model, its estimate, all configurations and the looks.
-
-The race of a pass: when configurations are compared, which remain, and how many join.
+"""The result of a pass: the model, its estimate, all configurations, and the looks of their race.
 
 values  (m, n) what each of m configurations scored on n queries before it learned from them; NaN where a query is
         skipped by the metric, for all alike
 
-There is a look when the number of queries has doubled. It compares on the second half of the queries since the look
-before, so that a configuration that joined there has learned from as many queries as are compared.
+There is a look when the number of queries has doubled: some configurations remain, and others join. It compares on the
+second half of the queries since the look before, so that a configuration that joined there has learned from as many
+queries as are compared.
 """
 
 from __future__ import annotations
@@ -36,6 +35,15 @@ from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.online.solar import SOLAR1
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.policy.racing import t_quantile
+
+Z = 1.959964
+"""Standard errors of an interval of 95 percent."""
+RANKERS: Mapping[str, type[PassRanker]] = {"ElasticRank": ElasticRank, "SOLAR1": SOLAR1}
+FIXED: Mapping[str, Mapping[str, Value]] = {
+    "ElasticRank": {"passes": 1, "optimizer": "fobos", "schedule": "adagrad"},
+    "SOLAR1": {"passes": 1},
+}
+"""What all configurations of a solver have in common: what learning together needs."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +103,14 @@ class Standing:
         A one-sided t-test at an equal share of `Race.level` for each look and each rival (Bonferroni): whichever
         configuration is best on average, it is dropped by a test with a probability of at most that.
         """
-        known = values[:, ~np.isnan(values).any(axis=0)]
-        m, n = known.shape
+        scored = values[:, ~np.isnan(values).any(axis=0)]
+        m, n = scored.shape
         if n < 2:
-            best = int(known[:, 0].argmax()) if n else 0
-            gaps = known[:, 0] - known[best, 0] if n else np.zeros(m)
+            best = int(scored[:, 0].argmax()) if n else 0
+            gaps = scored[:, 0] - scored[best, 0] if n else np.zeros(m)
             return cls(best, gaps, np.full(m, np.inf), np.zeros(m, dtype=bool), np.argsort(-gaps, kind="stable"))
-        best = int(known.mean(axis=1).argmax())
-        differences = known - known[best]
+        best = int(scored.mean(axis=1).argmax())
+        differences = scored - scored[best]
         gaps, errors = differences.mean(axis=1), differences.std(axis=1, ddof=1) / np.sqrt(n)
         quantile = t_quantile(POLICY.race.level / (n_looks * max(m - 1, 1)), n - 1)
         worse = (np.count_nonzero(differences, axis=1) >= POLICY.race.min_queries) & (gaps < -quantile * errors)
@@ -111,10 +119,6 @@ class Standing:
     def going_on(self, most: int) -> Ints:
         """Return the rows that remain, best first; at most so many."""
         return self.order[~self.worse[self.order]][:most]
-
-
-Z = 1.959964
-"""Standard errors of an interval of 95 percent."""
 
 
 @dataclass
@@ -167,11 +171,11 @@ class PassEntry:
 
     def add(self, values: Floats) -> None:
         """Add its values on further queries, (n,)."""
-        known = values[~np.isnan(values)]
+        scored = values[~np.isnan(values)]
         self.queries += len(values)
-        self.counted += len(known)
-        self.total += float(known.sum())
-        self.squares += float((known * known).sum())
+        self.counted += len(scored)
+        self.total += float(scored.sum())
+        self.squares += float((scored * scored).sum())
 
     @property
     def mean(self) -> float:
@@ -260,15 +264,6 @@ def _plain(entry: PassEntry) -> Json:
     return about | {name: value if np.isfinite(value) else None for name, value in numbers.items()}
 
 
-RANKERS: Mapping[str, type[PassRanker]] = {"ElasticRank": ElasticRank, "SOLAR1": SOLAR1}
-
-FIXED: Mapping[str, Mapping[str, Value]] = {
-    "ElasticRank": {"passes": 1, "optimizer": "fobos", "schedule": "adagrad"},
-    "SOLAR1": {"passes": 1},
-}
-"""What all configurations of a solver have in common: what learning together needs."""
-
-
 @dataclass(frozen=True)
 class PassConfiguration:
     """A solver and its parameters, all of them that differ from the constructor's."""
@@ -296,7 +291,7 @@ class ConfigurationSpace:
         for name in solvers or ():
             if name not in RANKERS:
                 raise ParameterError(f"solver '{name}' cannot learn in one pass with others. {nearest(name, RANKERS)}")
-        kept = [name for name in RANKERS if not solvers or name in solvers]
+        named = [name for name in RANKERS if not solvers or name in solvers]
         scalings = ("none",) if sparse else ("standard", "minmax")
         declared: dict[str, Parameter] = {parameter.name: parameter for parameter in ElasticRank.space}
         eta0, l1, l2 = (replace(declared[name], when=None) for name in ("eta0", "l1", "l2"))
@@ -323,9 +318,9 @@ class ConfigurationSpace:
                 replace(p, default=scalings[0]) if isinstance(p, Choice) and p.name == "scaling" else p
                 for p in with_defaults(spaces[name], RANKERS[name].__init__)
             )
-            for name in kept
+            for name in named
         }
-        shares = np.array([share for name, share in zip(RANKERS, POLICY.one_pass.shares, strict=True) if name in kept])
+        shares = np.array([share for name, share in zip(RANKERS, POLICY.one_pass.shares, strict=True) if name in named])
         self._bounds = np.cumsum(shares / shares.sum())
         self._width = 1 + max(len(space) for space in self.spaces.values())
 
@@ -349,8 +344,8 @@ class ConfigurationSpace:
                 continue
             value = other.parameters.get(parameter.name, parameter.default)
             if isinstance(parameter, Choice):
-                kept = generator.random() < POLICY.one_pass.kept and value in parameter.choices
-                values[parameter.name] = value if kept else _value(parameter, generator.random())
+                same = generator.random() < POLICY.one_pass.kept and value in parameter.choices
+                values[parameter.name] = value if same else _value(parameter, generator.random())
             else:
                 place = _place(parameter, value) + POLICY.one_pass.near * generator.standard_normal()
                 values[parameter.name] = _value(parameter, float(np.clip(place, 0.0, 1.0)))

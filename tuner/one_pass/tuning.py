@@ -1,6 +1,6 @@
 """The pass: blocks of queries are scored by all configurations, then learned from; looks drop configurations.
 
-The state of a pass in one file, from which it or the pass of the next day goes on: an npz archive, and one text.
+The state of a pass is one file, an npz archive with one text. From it the pass, or that of the next day, goes on.
 """
 
 from __future__ import annotations
@@ -37,6 +37,11 @@ SAMPLE_ROWS = 32_768
 
 BLOCK_ROWS = 16_384
 """Documents of a block: their scores by all configurations stay in cache."""
+FORMAT = 1
+SECONDS = 10.0
+"""Seconds between two checkpoints; more where writing one takes a noticeable part of that."""
+SHARE_OF_WRITING = 0.05
+"""The largest share of the time that is spent on checkpoints."""
 
 
 class OnePassTuning:
@@ -134,15 +139,15 @@ class OnePassTuning:
         look, numbers = self._looks[self._look], self.learners.numbers
         values = np.concatenate(self._window, axis=1)[:, -look.counted :]
         standing = race.Standing.of(values, len(self._looks))
-        best, kept = standing.best, sorted(numbers[row] for row in standing.going_on(look.survivors))
+        best, going_on = standing.best, sorted(numbers[row] for row in standing.going_on(look.survivors))
         for row, number in enumerate(numbers):
             entry = self._entries[number]
             entry.difference, entry.error = float(standing.gaps[row]), float(standing.errors[row])
-            if number not in kept:
+            if number not in going_on:
                 entry.end = "worse" if standing.worse[row] else "places"
         dropped = {why: [n for n in numbers if self._entries[n].end == why] for why in ("worse", "places")}
-        self.learners.keep(kept)
-        joined = self._join(self._fresh(kept, look.places - len(kept))) if look.fresh else []
+        self.learners.keep(going_on)
+        joined = self._join(self._fresh(going_on, look.places - len(going_on))) if look.fresh else []
         self._window, self._look = [], min(self._look + 1, len(self._looks) - 1)
         mean = float(np.nanmean(values[best])) if not np.isnan(values[best]).all() else float("nan")
         self._log.append(
@@ -151,23 +156,23 @@ class OnePassTuning:
                 "judged": values.shape[1],
                 "best": numbers[best],
                 "mean": None if np.isnan(mean) else mean,
-                "going_on": kept,
+                "going_on": going_on,
                 **dropped,
                 "joined": joined,
             }
         )
         self._report(
             f"{self._done} of {self._queries.n_queries} queries: {self._metric} {mean:.4f} before learning, best "
-            f"configuration {numbers[best]} ({self._entries[numbers[best]].solver}), {len(kept)} go on, "
+            f"configuration {numbers[best]} ({self._entries[numbers[best]].solver}), {len(going_on)} go on, "
             f"{len(joined)} join"
         )
 
-    def _fresh(self, kept: list[int], count: int) -> list[PassConfiguration]:
+    def _fresh(self, going_on: list[int], count: int) -> list[PassConfiguration]:
         """Return new configurations: every second is near a configuration that remains, the others are drawn."""
         result = []
         for index in range(count):
             if index % 2 == 0:
-                parent = self._entries[kept[int(self._generator.integers(len(kept)))]]
+                parent = self._entries[going_on[int(self._generator.integers(len(going_on)))]]
                 result.append(self._space.near(parent.configuration, self._generator))
             else:
                 result.append(self._space.drawn(self._generator))
@@ -237,9 +242,9 @@ class OnePassTuning:
         self._restore(sample, *saved)
         self._done, self._look, self._log, self._window = 0, 0, [], []
         self._entries = {number: self._entries[number].carried_on() for number in self.learners.numbers}
-        kept = list(self._entries)
-        joined = self._join(self._fresh(kept, configurations - len(kept)))
-        self._report(f"{len(kept)} configurations go on from {after}, {len(joined)} join")
+        numbers = list(self._entries)
+        joined = self._join(self._fresh(numbers, configurations - len(numbers)))
+        self._report(f"{len(numbers)} configurations go on from {after}, {len(joined)} join")
 
 
 def check_usable(queries: Queries) -> None:
@@ -258,15 +263,6 @@ def tested(model: LinearModel, queries: Queries, metric: Metric, seed: int) -> J
     per_query = evaluate(Final(model=model, test=queries), task).per_query[str(metric)]
     interval = bootstrap_interval(per_query, np.random.default_rng(seed))
     return {**asdict(interval), "queries": int(np.count_nonzero(~np.isnan(per_query)))}
-
-
-FORMAT = 1
-
-SECONDS = 10.0
-"""Seconds between two checkpoints; more where writing one takes a noticeable part of that."""
-
-SHARE_OF_WRITING = 0.05
-"""The largest share of the time that is spent on checkpoints."""
 
 
 @dataclass
@@ -310,12 +306,12 @@ class PassCheckpoint:
             return None
         try:
             about, arrays = read_headed(self.path)
-            known = about["format"]
+            version = about["format"]
         except (Damaged, KeyError, TypeError) as error:
             raise StudyError(f"{self.path} is damaged ({error}). Remove it, and the pass begins again.") from None
-        if known != FORMAT:
+        if version != FORMAT:
             raise StudyError(
-                f"{self.path} has the format {known}, this RankTune reads {FORMAT}. Remove it to begin again."
+                f"{self.path} has the format {version}, this RankTune reads {FORMAT}. Remove it to begin again."
             )
         for name, declared in self.declared.items():
             if (stored := about["declared"].get(name)) != declared:

@@ -211,10 +211,10 @@ class Bag:
         The candidates that are refitted.
     seeds : mapping of int to int
         The seeds of those that are refitted as a bag.
-    kept : sequence of int
+    as_left : sequence of int
         Those whose trials' models are used as they are.
     """
 
     places: Sequence[int]
     seeds: Mapping[int, int]
-    kept: Sequence[int]
+    as_left: Sequence[int]

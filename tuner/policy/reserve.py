@@ -1,14 +1,14 @@
-"""The estimated duration of the end of a study, and its actions, those that fit into the time that is left.
-
-In its full form the candidates that may still win are rescored on fresh folds, which takes as long as their trials did,
-and refitted on all queries, trees with several seeds. In its cheapest form, that of expensive trials, the models and
-the scores that the trials left are used as they are. Seconds that are left are infinite without a time limit.
-
-Which trials are believed: those that may replace a first configuration, and the finalists of all solvers.
+"""Which trials are believed, and the estimated duration of the end of a study, for which time is reserved.
 
 The first configuration that was tried of a solver is good on many other tasks. The maximum of many noisy scores is
 mostly noise where queries are few, so a trial replaces it only where its mean difference over queries is larger than
-its standard error. With many queries that is soon so, with few only for a large difference.
+its standard error. With many queries that is soon so, with few only for a large difference. The finalists of all
+solvers are chosen likewise.
+
+In the full form of the end the candidates that may still win are rescored on fresh folds, which takes as long as their
+trials did, and refitted on all queries, trees with several seeds. In its cheapest form, that of expensive trials, the
+models and the scores that the trials left are used as they are. Of these actions those are chosen that fit into the
+time that is left; seconds that are left are infinite without a time limit.
 """
 
 from __future__ import annotations
@@ -168,12 +168,12 @@ class Durations:
         """Duration of a refit on all queries with one seed, relative to a trial."""
         return self.policy.time.refit / self.parts
 
-    def is_scored_once(self, seconds: float, *, given: bool) -> bool:
+    def is_scored_once(self, seconds: float, *, is_given: bool) -> bool:
         """Return whether the seconds have room for so few boosted fits on all folds that trials are scored once.
 
-        seconds are those of all workers together; given is whether validation queries were given.
+        seconds are those of all workers together; is_given is whether validation queries were given.
         """
-        needed = self.policy.time.min_fits if given else self.policy.time.min_fits_dealt
+        needed = self.policy.time.min_fits if is_given else self.policy.time.min_fits_dealt
         return needed * self.parts * self.a_fit > seconds
 
     def reserve(self, total: float, took: Mapping[str, Took], growing: bool = False, jobs: int = 1) -> float:
@@ -252,16 +252,16 @@ class Durations:
         """
         solvers = [candidates[k].solver for k in places]
         another = {k: solver in solvers[:place] for place, (k, solver) in enumerate(zip(places, solvers, strict=True))}
-        free, kept = self.free(left, jobs, len(places)), []
+        free, fitting = self.free(left, jobs, len(places)), []
         for k in sorted(places, key=lambda k: (another[k], candidates[k].seconds)):
             cost = self.policy.time.margin * candidates[k].seconds * self.rescore_ratio
             cost += self.refit(candidates[k].fit_seconds)
             if cost <= free:
                 free -= cost
-                kept.append(k)
+                fitting.append(k)
             elif not another[k]:
                 return []
-        return sorted(kept, key=places.index)
+        return sorted(fitting, key=places.index)
 
     def after_blending(
         self, plain: Sequence[Tried], needed: int, has_model: Sequence[bool], jobs: int, left: float
@@ -273,22 +273,22 @@ class Durations:
         refitted in any case; has_model says of each whether it did. That model replaces a refit that takes too long, so
         that parts with one need no margin.
         """
-        free, refitted, kept = self.free(left, jobs, len(plain)), list[int](), list[int]()
-        is_worse = [place >= needed and is_behind(own, plain[0], self.policy) for place, own in enumerate(plain)]
+        free, refitted, as_left = self.free(left, jobs, len(plain)), list[int](), list[int]()
+        is_worse = [place >= needed and is_behind(values, plain[0], self.policy) for place, values in enumerate(plain)]
         for place, (candidate, has_fit) in enumerate(zip(plain, has_model, strict=True)):
-            part, cost = place < needed, self.refit(candidate.fit_seconds)
-            if part and has_fit:
+            is_needed, cost = place < needed, self.refit(candidate.fit_seconds)
+            if is_needed and has_fit:
                 cost /= self.policy.time.margin
             # A fit cannot be divided among the jobs.
             if cost * jobs <= free and not (has_fit and is_worse[place]):
                 free -= cost
                 refitted.append(place)
             elif has_fit:
-                kept.append(place)
-            elif part:
+                as_left.append(place)
+            elif is_needed:
                 refitted.append(place)
         bags = [place for place in refitted if self.is_bagged(plain[place].solver) and not is_worse[place]]
-        return Bag(refitted, self.bag_sizes(plain, refitted, bags, jobs, left), kept)
+        return Bag(refitted, self.bag_sizes(plain, refitted, bags, jobs, left), as_left)
 
     def bag_sizes(
         self, plain: Sequence[Tried], refitted: Sequence[int], bags: Sequence[int], jobs: int, left: float

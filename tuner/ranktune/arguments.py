@@ -206,8 +206,8 @@ def takes(
             try:
                 return function(declaration(*args, **kwargs))
             except Undecided as error:
-                given = signature.bind(*args, **kwargs).arguments
-                raise error.in_call(function.__name__, given) if "drop" in signature.parameters else error from None
+                bound = signature.bind(*args, **kwargs).arguments
+                raise error.in_call(function.__name__, bound) if "drop" in signature.parameters else error from None
 
         call.__signature__ = signature  # type: ignore[attr-defined]
         return documented(declaration)(call)
@@ -237,9 +237,9 @@ ELSEWHERE: Mapping[str, str] = {
 """Words of other tools and of the field, and what they are called here."""
 
 
-def _remedy(signature: inspect.Signature, given: Mapping[str, object]) -> str:
+def _remedy(signature: inspect.Signature, bound: Mapping[str, object]) -> str:
     """Return what to write instead of the first argument that a function does not take."""
-    unknown = next((name for name in given if name not in signature.parameters), None)
+    unknown = next((name for name in bound if name not in signature.parameters), None)
     if unknown is None:
         arrays = ": arrays are one argument, as in tune((X, y, qid))" if "data" in signature.parameters else ""
         return f". Only the first is given without its name{arrays}."
@@ -249,7 +249,7 @@ def _remedy(signature: inspect.Signature, given: Mapping[str, object]) -> str:
     from ranktune.solvers.data.readers.parsing.options import LoadOptions
 
     if unknown in LoadOptions.__annotations__ and "reading" in signature.parameters:
-        return f". Options of readers go into reading={{'{unknown}': {given[unknown]!r}}}."
+        return f". Options of readers go into reading={{'{unknown}': {bound[unknown]!r}}}."
     return f". {nearest(unknown, signature.parameters)}"
 
 

@@ -199,9 +199,9 @@ def evaluate(
     return evaluation
 
 
-def side_of(ranking: Ranking, part: QuerySource) -> Side:
+def side_of(ranking: Ranking, source: QuerySource) -> Side:
     """Return a ranking and what computes its scores on a part, once."""
-    return ranking, cache(partial(scores_on, ranking, part))
+    return ranking, cache(partial(scores_on, ranking, source))
 
 
 def warn_if_worse(sides: Sequence[Side], queries: Queries, metric: str) -> None:
@@ -231,9 +231,9 @@ def tuned_for(ranking: Ranking) -> str | None:
     return ranking.metric if isinstance(ranking, FeatureRanking) else None
 
 
-def ranked(given: object, data: object, options: ReadOptions) -> tuple[Ranking, Queries]:
+def ranked(model: object, data: object, options: ReadOptions) -> tuple[Ranking, Queries]:
     """Return a ranking, and the queries of data with the features that it needs."""
-    ranking = open_ranking(given, data, position=options.get("position"))
+    ranking = open_ranking(model, data, position=options.get("position"))
     return ranking, read_for(ranking, data, options)
 
 
@@ -269,20 +269,20 @@ def _means(values: Mapping[str, Floats], n_queries: int, weights: Floats | None)
     return means
 
 
-def baseline_text(given: object, data: object) -> str | None:
+def baseline_text(baseline: object, data: object) -> str | None:
     """Return how the settings of a study write a baseline: a path, column:NAME, or the kind of an object in memory.
 
     Raises DataError for text that is neither a file nor a column of the data.
     """
-    if given is None:
+    if baseline is None:
         return None
-    if not isinstance(given, str | Path):
-        return f"<{type(given).__name__} in memory>"
-    if os.path.exists(given):
-        return str(Path(given).resolve())
-    if str(given).startswith(COLUMN):
-        return str(given)
-    ranking = open_ranking(given, data)
+    if not isinstance(baseline, str | Path):
+        return f"<{type(baseline).__name__} in memory>"
+    if os.path.exists(baseline):
+        return str(Path(baseline).resolve())
+    if str(baseline).startswith(COLUMN):
+        return str(baseline)
+    ranking = open_ranking(baseline, data)
     assert isinstance(ranking, FeatureRanking)
     return ranking.name
 
@@ -298,13 +298,13 @@ def baseline_of(
     """
     if study.baseline is None:
         return None
-    *read, given = sources
-    if given is None:
-        kept = load_baseline(home, study.baseline)
-        if kept is not None:
-            return kept
-        given = study.baseline
-    ranking = open_ranking(given, read[0], "the scores of the baseline", study.position)
+    *read, baseline = sources
+    if baseline is None:
+        stored = load_baseline(home, study.baseline)
+        if stored is not None:
+            return stored
+        baseline = study.baseline
+    ranking = open_ranking(baseline, read[0], "the scores of the baseline", study.position)
     whole = len(splits) == 1 and splits[0].test is not None and read[2] is None  # the source holds several parts
     if isinstance(ranking, RowScores) and (whole or len(splits) > 1):
         raise DataError(
@@ -324,10 +324,10 @@ def baseline_of(
         splits = catalogue.load(read[0], **{**options, **rules})
     scores: dict[tuple[str, str], Floats] = {}
     for split in splits:
-        known = read if len(splits) == 1 and not whole else [None] * len(PARTS)
+        files = read if len(splits) == 1 and not whole else [None] * len(PARTS)
         parts = [
             None if queries is None else QuerySource(queries, source, options)
-            for queries, source in zip((split.train, split.vali, split.test), known, strict=True)
+            for queries, source in zip((split.train, split.vali, split.test), files, strict=True)
         ]
         if is_model and split.test is not None and not study.after:
             parts[:-1] = [None] * (len(PARTS) - 1)

@@ -128,9 +128,9 @@ def _loaded(
     """
     data, vali, test, _ = sources
     untested = isinstance(test, str) and test == NO_TEST
-    given = None if untested else test
+    tested = None if untested else test
     options = cast(LoadOptions, study.read_options)
-    splits = catalogue.load(data, vali=vali, test=given, **options)
+    splits = catalogue.load(data, vali=vali, test=tested, **options)
     _check_suspects(splits[0].train, options, catalogue.is_table(data))
     about: Json = {}
     if study.clicks:
@@ -139,7 +139,7 @@ def _loaded(
     if study.baseline is not None:
         from ranktune.comparing import baseline_of  # it loads what reads models of others
 
-        baseline = baseline_of(study, splits, (data, vali, given, sources[3]), options, home)
+        baseline = baseline_of(study, splits, (data, vali, tested, sources[3]), options, home)
     if baseline is not None:
         splits = baseline.on(splits)
     if study.group_by_time is not None:

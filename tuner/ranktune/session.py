@@ -56,7 +56,7 @@ class StudySession:
     def prepare(self, study: Study, sources: Sources, extend: bool) -> list[SplitProblem]:
         """Return the problems of the data; a worker, which loads the numeric libraries anyway, reads files."""
         if study.preset is not None:
-            self.progress.stage(f"preset {study.preset}: {PRESETS[study.preset].kept(vars(study))}")
+            self.progress.stage(f"preset {study.preset}: {PRESETS[study.preset].unchanged(vars(study))}")
         if study.first:
             self.progress.stage(f"configurations of {', '.join(study.first)} are given, and tried first")
         self.events.write(Event.STAGE, name="reading")
@@ -71,9 +71,9 @@ class StudySession:
 
         for _ in range(self.workers.jobs - by_worker):  # meanwhile
             self.workers.submit(load_for_workers, limits=CallLimits()).add_done_callback(compile_next)
-        given = study, sources, self.folder, extend, self.memory
+        arguments = study, sources, self.folder, extend, self.memory
         try:
-            problems = self.workers.call(read_and_prepare, *given) if by_worker else read_and_prepare(*given)
+            problems = self.workers.call(read_and_prepare, *arguments) if by_worker else read_and_prepare(*arguments)
         finally:
             to_compile.clear()
         if left_out := sum(facts.get(IN_GAP, 0) for facts in self.folder.facts().values()):
@@ -101,11 +101,11 @@ def running(folder: StudyFolder, force: Workforce, locations: Locations, progres
     """Hold a study and its workers; a signal to end becomes Interrupted."""
     url = locations.storage
     try:
-        with Interrupts(), folder.owned(), closing(progress), ExitStack() as held:
+        with Interrupts(), folder.owned(), closing(progress), ExitStack() as stack:
             folder.warn_of_versions()
-            owner = None if url is None else held.enter_context(Ownership(url, folder.path.name))
-            events = held.enter_context(Events(folder.path, progress.event))
-            workers = held.enter_context(force.assembled(apart=url is not None, load=load_for_workers))
+            owner = None if url is None else stack.enter_context(Ownership(url, folder.path.name))
+            events = stack.enter_context(Events(folder.path, progress.event))
+            workers = stack.enter_context(force.assembled(apart=url is not None, load=load_for_workers))
             try:
                 if force.note:
                     progress.stage(force.note)

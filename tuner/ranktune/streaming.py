@@ -1,6 +1,6 @@
-"""Tuning in one pass over the data: the function one_pass.
+"""Data of any size: the functions one_pass, which tunes in one pass over them, and convert.
 
-Data of any size to a folder that is opened without reading it.
+convert writes data into a folder that is opened without reading it.
 """
 
 from __future__ import annotations
@@ -169,8 +169,8 @@ def _parts(
 ) -> tuple[Queries, Queries | None]:
     """Return the training and the test queries, with the features of a model if there is one."""
     if model is not None:
-        known = load_model(model)
-        train, tests = (None if part is None else catalogue.read_for(known, part, **options) for part in (data, test))
+        loaded = load_model(model)
+        train, tests = (None if part is None else catalogue.read_for(loaded, part, **options) for part in (data, test))
         assert train is not None
     else:
         splits = catalogue.load(data, test=test, **options)

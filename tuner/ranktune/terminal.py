@@ -80,7 +80,7 @@ class LineProgress(Silent):
 
 
 class Verbose(LineProgress):
-    """A line for every event besides those of Lines."""
+    """A line for every event besides those of LineProgress."""
 
     def event(self, text: str) -> None:
         """Print the event."""

@@ -44,24 +44,24 @@ def continued(
     """
     parts = former.members or (former,)
     shares = [float(str(share)) for share in former.params.values()] if former.members else [1.0]
-    able = [k for k, part in enumerate(parts) if isinstance(make(part.solver, {}, study.seed), Continuing)]
+    able = [k for k, member in enumerate(parts) if isinstance(make(member.solver, {}, study.seed), Continuing)]
     if not able or study.plan == "progressive" or study.budget is not None:
         return None
-    part = parts[max(able, key=lambda k: shares[k])]
+    member = parts[max(able, key=lambda k: shares[k])]
     placed = placed_on(load_model(model), problem.development)
-    if placed is None or not can_load(study.serve, former.parts | part.parts):
+    if placed is None or not can_load(study.serve, former.parts | member.parts):
         return None
     start = str(problem.folder / START)
     with writing(problem.folder):
         placed.save(start)
-    task = Tasks(study, problem.folder)(part.solver, part.params)
+    task = Tasks(study, problem.folder)(member.solver, member.params)
     task = replace(task, keep=False, after=start, limit=deadline.left)
     outcome = executor.submit(attempt, task).result()
     if outcome.error or outcome.stopped:
         return None
     values, weights = outcome.per_query[study.metric], problem.validation_queries.query_weights
     found = chosen_parameters(task, outcome)
-    best = Candidate(part.solver, found, mean_of(values, weights), values, 1, vali_weights=weights)
+    best = Candidate(member.solver, found, mean_of(values, weights), values, 1, vali_weights=weights)
     return best, replace(task_of(study, problem, best), after=start, limit=deadline.left)
 
 

@@ -123,9 +123,9 @@ def judged_weights(problem: SplitProblem) -> Floats | None:
     tests = 0 if problem.test is None else problem.test.n_queries
     if problem.test_weights is None and problem.validation_weights is None:
         return None
-    given = problem.test_weights, problem.validation_weights
+    weights = problem.test_weights, problem.validation_weights
     sizes = tests, len(problem.validation)
-    return np.concatenate([np.ones(n) if w is None else w for w, n in zip(given, sizes, strict=True)])
+    return np.concatenate([np.ones(n) if w is None else w for w, n in zip(weights, sizes, strict=True)])
 
 
 def verdict_of(

@@ -114,11 +114,11 @@ class FittedQueryIds:
         return {"fitted": self.digests, "latest": np.array(self.latest), "columns": columns}
 
     @classmethod
-    def taken(cls, arrays: MutableMapping[str, Array]) -> FittedQueryIds:
+    def from_arrays(cls, arrays: MutableMapping[str, Array]) -> FittedQueryIds:
         """Take it out of the arrays of a file; earlier releases kept no columns."""
         digests, latest, columns = arrays.pop("fitted"), arrays.pop("latest", -np.inf), arrays.pop("columns", None)
-        known = [None] * (len(digests) > 0) if columns is None else json.loads(columns.tobytes())
-        return cls(np.asarray(digests, np.uint64), float(latest), tuple(by and tuple(by) for by in known))
+        named = [None] * (len(digests) > 0) if columns is None else json.loads(columns.tobytes())
+        return cls(np.asarray(digests, np.uint64), float(latest), tuple(by and tuple(by) for by in named))
 
 
 def save_portfolio(ordered: Sequence[Candidate], chosen: Finalist, folder: Path) -> None:
@@ -142,7 +142,7 @@ def load_fitted(folder: Path) -> FittedQueryIds:
     check_sealed(folder / FITTED)
     if not (folder / FITTED).exists():
         return FittedQueryIds()
-    return FittedQueryIds.taken(dict(read_archive(folder / FITTED)))
+    return FittedQueryIds.from_arrays(dict(read_archive(folder / FITTED)))
 
 
 def load_portfolio(folder: Path) -> list[DeliveredConfiguration]:

@@ -54,13 +54,13 @@ CANDIDATES = Stage("candidates", _candidates, (SCORING, SEARCH), nothing)
 
 def _rescored(state: SplitState) -> list[Candidate]:
     problem, file = state[SCORING], folder_of(state) / RESCORED
-    known = read_rescored(file, state[CANDIDATES], problem)
-    if known is None:
+    again = read_rescored(file, state[CANDIDATES], problem)
+    if again is None:
         # After an answer the scores are those that it was given by, which took no time that is left now.
         deadline = Deadline() if answered(folder_of(state), state.record, state.study) else state.deadline
-        known = rescored(state.study, problem, [*state[CANDIDATES]], state.session.executor, deadline)
-        write_rescored(file, known)
-    return known
+        again = rescored(state.study, problem, [*state[CANDIDATES]], state.session.executor, deadline)
+        write_rescored(file, again)
+    return again
 
 
 RESCORE = Stage(

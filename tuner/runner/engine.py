@@ -95,8 +95,8 @@ class StudyRun(StageSession):
     def _run_split(self, problem: SplitProblem, deadline: Deadline, answer: Callable[[SplitState], None]) -> SplitState:
         record = self.record(problem)
         try:
-            known = replace(problem, policy=self.policy)
-            state = SplitState(self, known, record, deadline, time.monotonic(), deadline.left, answer=answer)
+            configured = replace(problem, policy=self.policy)
+            state = SplitState(self, configured, record, deadline, time.monotonic(), deadline.left, answer=answer)
             stages = (*self.stages, DECIDE) if self.study.after else self.stages
             return run_stages(stages, state, keep=REPORTED)
         finally:
@@ -143,8 +143,8 @@ def report(session: StageSession, states: Sequence[SplitState], seconds: float, 
     baselines = [scored for state in compared if (scored := state[BASELINE]) is not None]
     gain = None
     if study.baseline is not None and len(baselines) == len(entries):
-        given = (study.baseline, baselines, entries, estimates, study.metric, _generator_of_gain(study))
-        gain = or_left_out("the gain over the baseline", partial(gain_over, *given), None, into=left_out)
+        arguments = (study.baseline, baselines, entries, estimates, study.metric, _generator_of_gain(study))
+        gain = or_left_out("the gain over the baseline", partial(gain_over, *arguments), None, into=left_out)
     clicked = None
     if study.clicks and is_complete:
         preferred = partial(preference, study, [state[ROWS].entries for state in compared], folder)
@@ -193,11 +193,11 @@ def _board(study: Study, states: Sequence[SplitState], generator: np.random.Gene
     """Return the leaderboard of some splits, with the baseline as its last row."""
     splits = [state[ROWS].entries for state in states]
     rows = leaderboard(splits, study.metric, generator, study.serve)
-    known = [scored for state in states if (scored := state[BASELINE]) is not None]
-    if len(known) == len(states):
+    baselines = [scored for state in states if (scored := state[BASELINE]) is not None]
+    if len(baselines) == len(states):
         chosen = [scored[0] for scored in splits]
-        rows = [*rows, baseline_row(known, chosen, study.metric, _generator_of_gain(study))]
-    return with_beside(rows, splits, known, study) if study.clicks else rows
+        rows = [*rows, baseline_row(baselines, chosen, study.metric, _generator_of_gain(study))]
+    return with_beside(rows, splits, baselines, study) if study.clicks else rows
 
 
 def _generator_of_gain(study: Study) -> np.random.Generator:

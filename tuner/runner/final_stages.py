@@ -59,11 +59,11 @@ BEGIN = Stage(
 
 
 def _default(state: SplitState) -> DefaultModel | None:
-    known, refits, problem = state[FIRST], state[REFIT].refits, state[SCORING]
+    first, refits, problem = state[FIRST], state[REFIT].refits, state[SCORING]
     chosen, models = state[SAVE].entries[0], dict[Candidate, FinalOutcome]()
-    if known is not None and refits is not None and problem.test is not None:
-        models = refits.models() | refits.models([part for part in refits.parts if is_default(part, known)])
-    return default_model(state.study, problem, known, chosen, models, state.session.executor, state.deadline)
+    if first is not None and refits is not None and problem.test is not None:
+        models = refits.models() | refits.models([part for part in refits.parts if is_default(part, first)])
+    return default_model(state.study, problem, first, chosen, models, state.session.executor, state.deadline)
 
 
 DEFAULT = Stage(
@@ -96,8 +96,8 @@ def _seconds(state: SplitState) -> float:
 
 
 def _explain(state: SplitState) -> Explanations:
-    given = (state[SAVE].entries[0], state[SCORING], state.study.metric, _seconds(state))
-    explanations, left_out = state.session.executor.call(explained, *given)
+    arguments = (state[SAVE].entries[0], state[SCORING], state.study.metric, _seconds(state))
+    explanations, left_out = state.session.executor.call(explained, *arguments)
     state.left_out.extend(left_out)
     return explanations
 
@@ -150,9 +150,9 @@ PROVE = Stage(
 
 
 def _spread(state: SplitState) -> None:
-    if (known := state[EXPLAIN]) is not None:
-        given = (known, state[ROWS].entries, state[SCORING], folder_of(state), _seconds(state))
-        state.left_out.extend(state.session.executor.call(save_explanations, *given))
+    if (explanations := state[EXPLAIN]) is not None:
+        arguments = (explanations, state[ROWS].entries, state[SCORING], folder_of(state), _seconds(state))
+        state.left_out.extend(state.session.executor.call(save_explanations, *arguments))
 
 
 SPREAD = Stage(
@@ -194,8 +194,8 @@ def _concluded(state: SplitState) -> Ending:
             more = state.problem.policy.search.further
             took = more * sum(map(seconds_of, boosted)) / len(boosted) / state.session.executor.jobs
             early.append(f"{more} more would take about {took:.0f} s; on other data they gained nothing.")
-    elif state.given < float("inf") and left > state.problem.policy.time.unused * state.given:
-        early.append(f"{left:.0f} of {state.given:.0f} seconds were not used: {state[SEARCH]}.")
+    elif state.allotted < float("inf") and left > state.problem.policy.time.unused * state.allotted:
+        early.append(f"{left:.0f} of {state.allotted:.0f} seconds were not used: {state[SEARCH]}.")
     tried = {str(trial.params[SOLVER]) for trial in trials}
     if untried := [solver for solver in study.solvers if solver not in tried]:
         early.append(f"Not tried with {len(trials)} trial{'s' * (len(trials) > 1)}: {', '.join(untried)}.")

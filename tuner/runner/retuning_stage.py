@@ -127,25 +127,27 @@ def _json(mean: Interval) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in (mean.mean, mean.low, mean.high)]
 
 
-def _former(state: SplitState, known: DeliveredConfiguration) -> Candidate:
+def _former(state: SplitState, delivered: DeliveredConfiguration) -> Candidate:
     """Return the configuration of the incumbent as a candidate, with what its trials found."""
-    parts = [_part(state, part) for part in known.parts]
+    parts = [_member(state, member) for member in delivered.parts]
     if len(parts) == 1:
         return parts[0]
-    shares = {f"{part.solver} {k}": share for k, (part, share) in enumerate(zip(parts, known.shares, strict=True), 1)}
-    return Candidate(known.solver, shares, float("nan"), np.empty(0), 0, members=tuple(parts))
+    shares = {
+        f"{member.solver} {k}": share for k, (member, share) in enumerate(zip(parts, delivered.shares, strict=True), 1)
+    }
+    return Candidate(delivered.solver, shares, float("nan"), np.empty(0), 0, members=tuple(parts))
 
 
-def _part(state: SplitState, part: SolverConfiguration) -> Candidate:
+def _member(state: SplitState, member: SolverConfiguration) -> Candidate:
     space, record = state.study.union_space(), state.record
-    given = space.configuration(part.solver, part.params)
-    for trial in record.trials() if given is not None else ():
-        if trial.state == TrialState.COMPLETE and trial.value is not None and alike(trial.params, given or {}):
+    wanted = space.configuration(member.solver, member.params)
+    for trial in record.trials() if wanted is not None else ():
+        if trial.state == TrialState.COMPLETE and trial.value is not None and alike(trial.params, wanted or {}):
             values, params = record.per_query(trial)[state.study.metric], space.split(trial.params)[1]
             return Candidate(
-                part.solver, params, trial.value, values, 1, number=number_of(trial), vali_weights=record.weights
+                member.solver, params, trial.value, values, 1, number=number_of(trial), vali_weights=record.weights
             )
-    return Candidate(part.solver, part.params, float("nan"), np.empty(0), 0)
+    return Candidate(member.solver, member.params, float("nan"), np.empty(0), 0)
 
 
 def _values(state: SplitState, former: Candidate) -> Floats:

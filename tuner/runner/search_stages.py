@@ -49,13 +49,13 @@ def scored_once(path: Path, problem: SplitProblem, study: Study, seconds: float,
 
     Studies that have begun without the decision go on with their folds.
     """
-    known = _kept(path / SCORED, lambda text: {"once": True, "folds": False}[text], begun=begun)
-    if known is not None:
-        return known
+    stored = _kept(path / SCORED, lambda text: {"once": True, "folds": False}[text], begun=begun)
+    if stored is not None:
+        return stored
     chosen = study.folds is not None or study.repeats > 1 or study.plan != "auto" or study.full
     if begun or chosen or not isinstance(problem.plan, tuple) or not math.isfinite(seconds):
         return False
-    once = problem.durations.is_scored_once(seconds, given=problem.has_given_queries)
+    once = problem.durations.is_scored_once(seconds, is_given=problem.has_given_queries)
     _keep(path / SCORED, "once" if once else "folds")
     return once
 
@@ -130,8 +130,8 @@ def _search(state: SplitState) -> str:
     except DamagedArrays:
         repair(record, study.union_space(), tasks, session.executor, session.objective, session.progress.stage)
         loop = begin()
-    if known := answered(session.folder.split(problem.name), record, study):
-        return known
+    if answer := answered(session.folder.split(problem.name), record, study):
+        return answer
     loop.run()
     if loop.ended == CTRL_C:
         done, name = len(record.trials()), session.folder.path.name
@@ -153,8 +153,8 @@ def keep_answered(folder: Path, search: Json) -> None:
 
 def answered(folder: Path, record: Record, study: Study) -> str:
     """Return why the search ended that an answer was given from; "" without one, or where trials were added since."""
-    known: Json = _kept(folder / ANSWERED, json.loads, begun=False) or {"ended": ""}
-    return str(known["ended"]) if known == search_of(record, study, known["ended"]) else ""
+    stored: Json = _kept(folder / ANSWERED, json.loads, begun=False) or {"ended": ""}
+    return str(stored["ended"]) if stored == search_of(record, study, stored["ended"]) else ""
 
 
 SEARCH = Stage("search", _search, (SCORING,))

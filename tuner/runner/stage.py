@@ -88,7 +88,7 @@ class StageSession:
             weights=problem.validation_weights,
         )
         if self.owner is not None:
-            record.leases.held = self.owner.held
+            record.leases.ownership = self.owner.ownership
         place = str(problem.folder.resolve())
         declared = Declaration(self.study.as_dict(), this_version(), this_host(), place, self.locations.artifacts)
         try:
@@ -131,7 +131,7 @@ class SplitState:
     record: Record
     deadline: Deadline
     begun: float
-    given: float
+    allotted: float
     results: Mapping[str, Any] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     left_out: list[LeftOut] = field(default_factory=list)
@@ -202,9 +202,9 @@ class Stage(Generic[T]):
 
     def __call__(self, state: SplitState) -> SplitState:
         """Return the state with the result of this stage, and the seconds that it took."""
-        begun, known = time.monotonic(), len(state.left_out)
+        begun, before = time.monotonic(), len(state.left_out)
         result = self._made(state) if self.instead is None else self._made_or_left_out(state, self.instead)
-        for place, missing in enumerate(state.left_out[known:], start=known):
+        for place, missing in enumerate(state.left_out[before:], start=before):
             state.left_out[place] = replace(missing, split=state.problem.name)
             state.session.log(state.left_out[place])
         return state.having(self, result, round(time.monotonic() - begun, 3))
@@ -247,10 +247,10 @@ def run_stages(stages: Sequence[Stage[Any]], state: SplitState, keep: Sequence[S
         state = _joined(state, [*running.values()])
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # after an error, functions end with their executor
-    kept = {value.name for value in keep}
+    names = {value.name for value in keep}
     return replace(
         state,
-        results={name: value for name, value in state.results.items() if name in kept},
+        results={name: value for name, value in state.results.items() if name in names},
         seconds={stage.name: state.seconds[stage.name] for stage in stages},
     )
 

@@ -97,12 +97,12 @@ def learn_activity(axes: Sequence[Axis], rows: Floats, asked: Booleans) -> Learn
     for j in np.argsort(-counts, kind="stable").tolist():
         if 0 < counts[j] < len(rows):
             together.setdefault(asked[:, j].tobytes(), []).append(j)
-    known = [j for j in range(len(axes)) if counts[j] == len(rows) and axes[j].count > 1]
+    always = [j for j in range(len(axes)) if counts[j] == len(rows) and axes[j].count > 1]
     steps, deciding = [], set[int]()
     for group in together.values():
-        parents = sorted(known, key=lambda j: (axes[j].count, j))
+        parents = sorted(always, key=lambda j: (axes[j].count, j))
         steps.append((tuple(group), _grown(axes, values, asked[:, group[0]], parents, MAX_DEPTH, deciding)))
-        known += group
+        always += group
     return LearntActivity(tuple(steps), frozenset(deciding))
 
 

@@ -208,17 +208,19 @@ def fit_belief(space: Space, observed: Sequence[Observation], most: int = MAX_TR
     if not encoding.varying:
         return None
     gains = gains[chosen]
-    given = np.array(
+    variances = np.array(
         [np.nan if observed[i].variance is None else observed[i].variance for i in chosen], dtype=np.float64
     )
-    noise = np.where(finite[chosen], 1.0, UNKNOWN_NOISE) * relative_variance(np.nan_to_num(given, nan=0.0, posinf=0.0))
+    noise = np.where(finite[chosen], 1.0, UNKNOWN_NOISE) * relative_variance(
+        np.nan_to_num(variances, nan=0.0, posinf=0.0)
+    )
     extra = np.array([observed[i].partial or 0.0 for i in chosen], dtype=np.float64)
     E = encoding.embed(rows)
     theta = FittedTrials(E, gains, noise, encoding.axis_of_column, extra=extra).fit()
     e = relative_variances(gains, extra)
     posterior = Posterior.of(E, standardise(gains), noise, Hyperparameters.from_log(theta), encoding.axis_of_column, e)
-    kept = compress_losers(gains)
-    return Belief(space, encoding, chosen, rows, posterior, float(kept.mean()), float(kept.std()))
+    compressed = compress_losers(gains)
+    return Belief(space, encoding, chosen, rows, posterior, float(compressed.mean()), float(compressed.std()))
 
 
 def _any_value(distribution: BaseDistribution) -> object:

@@ -148,10 +148,10 @@ class EncodedSampler(BaseSampler):
         shared = np.random.default_rng([self._seed, START])
         rows = encoding.from_unit(quasi_random(1, len(encoding.axes), shared, skip=number))
         rows = np.concatenate([rows, encoding.from_unit(generator.random((64, len(encoding.axes))))])
-        free = rows[~covered(rows, history.taken)]
+        free = rows[~covered(rows, history.tried)]
         if not len(free) and encoding.is_small:
             every = generator.permutation(encoding.mesh())
-            free = every[~covered(every, history.taken)]
+            free = every[~covered(every, history.tried)]
         return np.asarray(free[0] if len(free) else rows[0])
 
 
@@ -264,7 +264,7 @@ class ThompsonSampler(EncodedSampler):
                 "several."
             )
         proposal = propose(
-            history.encoding, history.trials, history.taken, generator, self._acquisition,
+            history.encoding, history.trials, history.tried, generator, self._acquisition,
             power=self._power,
         )  # fmt: skip
         self._proposal = proposal

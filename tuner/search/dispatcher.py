@@ -215,8 +215,8 @@ class Dispatcher:
                 self._executor_of(trial).stop(future)
             self._on_lanes.clear()
             self.close()
-            held = [lease for lease in self._leases.rows() if lease.state == LEASED and not lease.joined]
-            leases = [lease for lease in held if lease.worker == self._name]
+            leased = [lease for lease in self._leases.rows() if lease.state == LEASED and not lease.joined]
+            leases = [lease for lease in leased if lease.worker == self._name]
             self._leases.give_back([lease.token for lease in leases])  # they wait again, without counting an attempt
             for lease in leases:
                 self._log(Event.REQUEUED, lease.number)

@@ -130,12 +130,12 @@ class Reports:
         are first configurations. Where nothing says how many trials are to come it is the time until the deadline, None
         without one.
         """
-        left, known = max(self._budget.deadline.left, 0.0), self._budget.scheduler.known
+        left, state = max(self._budget.deadline.left, 0.0), self._budget.scheduler.state
         if self._wanted is not None:
             return min(self._budget.to_come(max(self._wanted - self.done, 0)), left)
-        if known.most_in_vain < float("inf"):
-            new = sum(one.solver not in known.begun for one in known.first) + bool(known.first)
-            return self._budget.to_come(new + max(int(known.most_in_vain) - known.in_vain, known.running))
+        if state.most_in_vain < float("inf"):
+            new = sum(one.solver not in state.begun for one in state.first) + bool(state.first)
+            return self._budget.to_come(new + max(int(state.most_in_vain) - state.in_vain, state.running))
         return None if left == float("inf") else left
 
 
@@ -286,7 +286,7 @@ class TrialLoop:
     def _request(self, number: int) -> None:
         """Carry out the next action: the trial of that number, or the end of the search."""
         left = self._time_left()
-        match next_action(self.scheduler.known, left, self._policy):
+        match next_action(self.scheduler.state, left, self._policy):
             case Finish(reason):
                 self._finish(reason)
             case action:
@@ -312,8 +312,8 @@ class TrialLoop:
         """
         if self._waiting is not None and self._dispatcher.free > 0:
             trial, self._waiting, left = self._waiting, None, self._time_left()
-            known = self.scheduler.known
-            if known.in_vain >= known.most_in_vain:
+            state = self.scheduler.state
+            if state.in_vain >= state.most_in_vain:
                 self._finish(IN_VAIN)
             elif left > 0.0:
                 self._dispatcher.start(self._requests.renewed(trial, left))
@@ -333,8 +333,8 @@ class TrialLoop:
         if outcome.stopped and task.incumbent is None:
             outcome = failed_outcome(outcome, "it was stopped although it had no incumbent")
         params, distributions = self._requests.chosen(trial, outcome)
-        known, origin = (finished.estimate(outcome, task), self.scheduler.known.best), self.scheduler.origins
-        written = record.append(trial.number, params, distributions, outcome, *known, origin.pop(trial.number))
+        estimate, origin = (finished.estimate(outcome, task), self.scheduler.state.best), self.scheduler.origins
+        written = record.append(trial.number, params, distributions, outcome, *estimate, origin.pop(trial.number))
         self._reports.recorded(trial.number, outcome, written)
         per_query = None if outcome.stopped else outcome.per_query.get(record.metric)
         finished.add(self.scheduler.search_of(written.params), written, per_query)

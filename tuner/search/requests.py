@@ -108,7 +108,7 @@ class FinishedTrials:
 
     def best_incumbent(self) -> Incumbent | None:
         """Return the best of the incumbents of all searches, None before the first complete trial."""
-        return max(self._incumbents.values(), key=lambda known: known.value, default=None)
+        return max(self._incumbents.values(), key=lambda each: each.value, default=None)
 
     def estimate(self, outcome: TaskOutcome, task: Task) -> FullValueEstimate | None:
         """Return what a stopped trial would have scored in full, None for a trial that was not stopped."""
@@ -149,13 +149,13 @@ class SplitBudget:
 
     def to_come(self, trials: int) -> float:
         """Return the seconds that so many trials to come, and those that run, take with what follows them."""
-        return self.scheduler.known.seconds_of(trials) / self.jobs + self.ending()
+        return self.scheduler.state.seconds_of(trials) / self.jobs + self.ending()
 
     def ending(self) -> float:
         """Return the seconds that selection and refit take."""
-        known = self.scheduler.known
-        took = with_reserve(known, self.finished.took())
-        return self.reserve(self.total * self.jobs, took, known.to_grow > 0, self.jobs) / self.jobs
+        state = self.scheduler.state
+        took = with_reserve(state, self.finished.took())
+        return self.reserve(self.total * self.jobs, took, state.to_grow > 0, self.jobs) / self.jobs
 
 
 class Requests:
@@ -193,18 +193,18 @@ class Requests:
         solver, parameters = self._space.split(params)
         search, finished = self._scheduler.search_of(params), self.budget.finished
         repeated = self._scheduler.measured(params)
-        known = finished.incumbent(search, solver)
-        if left < math.inf and can_be_cut(self._scheduler.known, solver):
-            known = finished.best_incumbent()  # a boosted fit that cannot enter the blend any more ends
+        rival = finished.incumbent(search, solver)
+        if left < math.inf and can_be_cut(self._scheduler.state, solver):
+            rival = finished.best_incumbent()  # a boosted fit that cannot enter the blend any more ends
         if self._study.full or repeated is not None:
-            known = None
-        if left == math.inf and can_be_cut(self._scheduler.known, solver):
+            rival = None
+        if left == math.inf and can_be_cut(self._scheduler.state, solver):
             left = max(self.budget.left(), 0.0) or left  # the first trial runs in any case, and counts where it is cut
-        limit = time_limit(self._scheduler.known, solver, left, self.budget.jobs)
+        limit = time_limit(self._scheduler.state, solver, left, self.budget.jobs)
         task = self._task_of(solver, parameters)
-        incumbent = None if known is None else known.scores
+        incumbent = None if rival is None else rival.scores
         task = replace(task, limit=limit, incumbent=incumbent, race=self.budget.policy.race)
-        earlier = self._scheduler.known.begun[solver] - 1
+        earlier = self._scheduler.state.begun[solver] - 1
         if solver_class(solver).path_expensive and not (earlier == 1 if repeated is None else repeated.path):
             # The defaults are evaluated as they are, the level to beat; after one path, single values are tried.
             task = without_path(task)

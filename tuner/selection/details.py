@@ -182,19 +182,19 @@ def clicks_and_judgments(result: Result) -> str:
     found = result.clicks
     if found is None:
         return ""
-    own, beside, chosen = result.metric, found.metric, result.best.solver
+    metric_name, beside, chosen = result.metric, found.metric, result.best.solver
     if not found.best:
-        text = f"No test query has clicks and judgments, so that {own} and {beside} are not compared."
+        text = f"No test query has clicks and judgments, so that {metric_name} and {beside} are not compared."
     elif found.beside is None:
         text = f"On test {beside} would choose {chosen} too."
     else:
         clear = "" if found.beside.low > 0.0 else ", which is not significant"
         text = (
             f"On test {beside} would choose {found.best}: {with_ends(found.beside)} {beside} against {chosen}{clear}, "
-            f"and {with_ends(found.own)} {own}."
+            f"and {with_ends(found.own)} {metric_name}."
         )
-    metric = own if is_of_clicks(own) else beside
-    return f"{text} The choice followed {own}. {of_log(found.log, metric)}"
+    metric = metric_name if is_of_clicks(metric_name) else beside
+    return f"{text} The choice followed {metric_name}. {of_log(found.log, metric)}"
 
 
 def compositions(result: Result) -> str:

@@ -139,14 +139,14 @@ def _spreads(
     entries: Sequence[Finalist], queries: Queries, seconds: float
 ) -> Mapping[str, Mapping[str, Mapping[int, float]]]:
     """Return the spread of the contributions of every model, by kind of its parts."""
-    parts = [(entry.candidate.solver, part) for entry in entries for part in _parts(entry.model)]
+    parts = [(entry.candidate.solver, member) for entry in entries for member in _parts(entry.model)]
     spreads: dict[str, dict[str, dict[int, float]]] = {}
-    for label, part in parts:
-        if not isinstance(part, LinearModel | TreeModel):
+    for label, member in parts:
+        if not isinstance(member, LinearModel | TreeModel):
             continue
-        spread = contribution_spread(part, queries, np.random.default_rng(0), seconds / len(parts))
+        spread = contribution_spread(member, queries, np.random.default_rng(0), seconds / len(parts))
         if not np.isnan(spread).any():
-            (kind,) = parts_of(part)
+            (kind,) = parts_of(member)
             spreads.setdefault(label, {})[kind] = largest(spread)
     return spreads
 
@@ -164,7 +164,7 @@ def _closely(model: Model, queries: Queries, numbers: Ints, seconds: float) -> t
     """Return the contributions in the queries of these numbers, as many as there is time for."""
     if not is_exact(model) or model.nonzeros == 0:
         return ()
-    trees = sum(part.trees.n_trees for part in _parts(model) if isinstance(part, TreeModel))
+    trees = sum(member.trees.n_trees for member in _parts(model) if isinstance(member, TreeModel))
     explained, cost, names = [], 0.0, names_of(model)
     for number in numbers:
         query = queries.select([int(number)])
@@ -177,9 +177,9 @@ def _closely(model: Model, queries: Queries, numbers: Ints, seconds: float) -> t
         if cost > seconds:
             break
         parts = contributions(model, query, shown, background)
-        taken = np.argsort(-np.abs(parts).mean(axis=0), kind="stable")[:MAX_SHOWN]
-        taken = taken[np.abs(parts[:, taken]).max(axis=0) > 0.0]
-        rest = parts.sum(axis=1) - parts[:, taken].sum(axis=1)
+        largest = np.argsort(-np.abs(parts).mean(axis=0), kind="stable")[:MAX_SHOWN]
+        largest = largest[np.abs(parts[:, largest]).max(axis=0) > 0.0]
+        rest = parts.sum(axis=1) - parts[:, largest].sum(axis=1)
         ids = query.document_ids
         explained.append(
             ExplainedQuery(
@@ -189,8 +189,8 @@ def _closely(model: Model, queries: Queries, numbers: Ints, seconds: float) -> t
                 scores=tuple(scores[shown].tolist()),
                 mean=float(scores[background].mean()),
                 background=len(background),
-                features=tuple(names[j] for j in taken),
-                contributions=tuple(tuple(row) for row in np.column_stack([parts[:, taken], rest]).tolist()),
+                features=tuple(names[j] for j in largest),
+                contributions=tuple(tuple(row) for row in np.column_stack([parts[:, largest], rest]).tolist()),
             )
         )
     return tuple(explained)

@@ -104,8 +104,8 @@ def with_blends(study: Study, problem: SplitProblem, candidates: Sequence[Candid
     alone = nested_choice(np.stack([candidate.values for candidate in scored]), folds, weights)
 
     def first_of(blends: Sequence[Candidate]) -> Candidate:
-        taken = first_unless_better([*(blend.values for blend in blends), alone], weights, problem.policy, needed)
-        return blends[taken] if taken < len(blends) and len(blends[taken].members) > 1 else best[0]
+        place = first_unless_better([*(blend.values for blend in blends), alone], weights, problem.policy, needed)
+        return blends[place] if place < len(blends) and len(blends[place].members) > 1 else best[0]
 
     able = [blend for blend in mixed if can_load(study.serve, blend.parts)]
     nested = first_elsewhere([*(blend.values for blend in able), alone], folds, weights, problem.policy, needed)
@@ -141,7 +141,7 @@ def _blends(
     first = {k: candidate.values for k, candidate in enumerate(able) if candidate.is_first}
     metric = parse_metric(study.metric)
     blends = Blends(scaled, groups, queries, metric, folds, problem.policy, first)
-    linear, trees = ([k for k, c in enumerate(able) if c.parts == {part}] for part in (LINEAR, TREES))
+    linear, trees = ([k for k, c in enumerate(able) if c.parts == {kind}] for kind in (LINEAR, TREES))
     mixes = [(BLEND, list(range(len(able))))] if len(able) > len(linear) else []
     mixes += [(TREE_BLEND, trees), (LINEAR_BLEND, linear)]
     weights = queries.query_weights
@@ -160,9 +160,9 @@ def _blends(
 def _blend(
     label: str, able: Sequence[Candidate], blend: Blend, alone: Floats, metric: Metric, weights: Floats | None
 ) -> Candidate:
-    taken = [k for k in np.argsort(-blend.shares, kind="stable") if blend.shares[k] > 0.0]
-    members = tuple(able[k] for k in taken)
-    shares = dict(zip(_names(members), (float(round(blend.shares[k], 6)) for k in taken), strict=True))
+    places = [k for k in np.argsort(-blend.shares, kind="stable") if blend.shares[k] > 0.0]
+    members = tuple(able[k] for k in places)
+    shares = dict(zip(_names(members), (float(round(blend.shares[k], 6)) for k in places), strict=True))
     lead = blend.shares @ (alone - np.stack([each.values for each in able]))
     values = without_luck(blend.per_query, lead, metric, weights)
     if able[0].rescored is not None:
@@ -182,7 +182,7 @@ def _names(members: Sequence[Candidate]) -> list[str]:
 
 def parts_of(chosen: Sequence[Candidate]) -> list[Candidate]:
     """Return the candidates that are fitted for those that are chosen, each once."""
-    return list(dict.fromkeys(part for candidate in chosen for part in candidate.members or (candidate,)))
+    return list(dict.fromkeys(member for candidate in chosen for member in candidate.members or (candidate,)))
 
 
 def is_within(study: Study, entry: Finalist) -> bool:
@@ -195,15 +195,15 @@ def is_within(study: Study, entry: Finalist) -> bool:
 
 def keep_within(study: Study, entries: list[Finalist]) -> list[Finalist]:
     """Return the entries whose refitted models keep the limits; all, with a warning, if none does."""
-    kept = [entry for entry in entries if is_within(study, entry)]
-    if not kept:
+    within = [entry for entry in entries if is_within(study, entry)]
+    if not within:
         warnings.warn(
             "refitted on more queries, no model keeps within the limits, which all of them kept in their trials. "
             "Lower the limits a little.",
             RankTuneWarning,
             stacklevel=2,
         )
-    return kept or entries
+    return within or entries
 
 
 def build_model(

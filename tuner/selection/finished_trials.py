@@ -70,8 +70,10 @@ def best_candidates(
         raise kind(f"none of {len(trials)} trials succeeded: {'; '.join(causes[:3])}")
     tried = Counter(space.split(trial.params)[0] for trial in trials if trial.state != TrialState.FAIL)
     _warn_if_all_alike([trial for succeeded in by_solver.values() for trial in succeeded], record.metric)
-    kept = {solver: [t for t in ts if within_limits(t.user_attrs, limits or {})] for solver, ts in by_solver.items()}
-    by_solver = {solver: within for solver, within in kept.items() if within}
+    within_limits_of = {
+        solver: [t for t in ts if within_limits(t.user_attrs, limits or {})] for solver, ts in by_solver.items()
+    }
+    by_solver = {solver: within for solver, within in within_limits_of.items() if within}
     if not by_solver:
         wanted = ", ".join(f"{cost}<={most:g}" for cost, most in (limits or {}).items())
         raise StudyError(
@@ -120,13 +122,13 @@ def _whole(trials: Sequence[FrozenTrial]) -> tuple[list[FrozenTrial], dict[int, 
 
     Of the trials over which one model grew the best is returned alone, with the seconds of all.
     """
-    kept, seconds = {number_of(trial): trial for trial in trials}, {number_of(t): seconds_of(t) for t in trials}
+    by_number, seconds = {number_of(trial): trial for trial in trials}, {number_of(t): seconds_of(t) for t in trials}
     for unfinished in (trial for trial in trials if trial.user_attrs.get(UNFINISHED)):
-        group = [number for number, trial in kept.items() if is_alike(trial.params, unfinished.params)]
-        best = max(group, key=lambda number: (kept[number].value or 0.0, number))
+        group = [number for number, trial in by_number.items() if is_alike(trial.params, unfinished.params)]
+        best = max(group, key=lambda number: (by_number[number].value or 0.0, number))
         seconds[best] = sum(seconds[number] for number in group)
-        kept = {number: trial for number, trial in kept.items() if number == best or number not in group}
-    return list(kept.values()), seconds
+        by_number = {number: trial for number, trial in by_number.items() if number == best or number not in group}
+    return list(by_number.values()), seconds
 
 
 def _begun(trials: Sequence[FrozenTrial], configurations: Sequence[Mapping[str, Value]]) -> list[FrozenTrial]:
@@ -182,12 +184,12 @@ def set_aside(
     """
     complete = [trial for trial in record.trials() if trial.state == TrialState.COMPLETE]
     best = max(complete, key=lambda trial: (trial.value or 0.0, -number_of(trial)))
-    shown = [part for entry in entries for part in (entry, *entry.members)]
+    shown = [member for entry in entries for member in (entry, *entry.members)]
     solver, _ = space.split(best.params)
     keeps = within_limits(best.user_attrs, limits)
     row = next((entry for entry in shown if entry.solver == solver), None if keeps else entries[0])
     if (
-        number_of(best) in {part.number for part in shown}
+        number_of(best) in {member.number for member in shown}
         or row is None
         or round((best.value or 0.0) - row.value, 4) <= 0
     ):

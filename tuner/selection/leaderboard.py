@@ -129,10 +129,10 @@ def _row(
     against = compared(scored, chosen, metric, generator)
 
     def interval(parts: Sequence[tuple[Floats | None, Floats | None]]) -> Interval | None:
-        known = [values for values, _ in parts if values is not None and len(values)]
-        if len(known) < len(scored):
+        scores = [values for values, _ in parts if values is not None and len(values)]
+        if len(scores) < len(scored):
             return None
-        return stratified_interval(known, generator, weights=[weights for _, weights in parts])
+        return stratified_interval(scores, generator, weights=[weights for _, weights in parts])
 
     tested = against is not None and all(entry.test for entry in (*scored, *chosen))
     return replace(
@@ -152,10 +152,10 @@ def _validated(
 ) -> Interval | None:
     """Return the difference on the queries that chose; the generator is its own, and changes no other number."""
     pairs = [_validated_pair(a, b) for a, b in zip(scored, chosen, strict=True)]
-    known = [pair for pair in pairs if pair is not None]
-    if len(known) < len(pairs):
+    complete = [pair for pair in pairs if pair is not None]
+    if len(complete) < len(pairs):
         return None
-    return stratified_interval([a - b for a, b, _ in known], generator, weights=[each for _, _, each in known])
+    return stratified_interval([a - b for a, b, _ in complete], generator, weights=[each for _, _, each in complete])
 
 
 def _uncompared(name: str, scored: Sequence[ScoredRanking], serve: Sequence[str] = ()) -> LeaderboardRow:
@@ -163,8 +163,8 @@ def _uncompared(name: str, scored: Sequence[ScoredRanking], serve: Sequence[str]
     models = [entry for entry in scored if isinstance(entry, Finalist)]
 
     def mean(values: Sequence[float | None]) -> float:
-        known = [value for value in values if value is not None]
-        return float(np.mean(known)) if known else float("nan")
+        present = [value for value in values if value is not None]
+        return float(np.mean(present)) if present else float("nan")
 
     used = {name_of(int(k), entry.model.feature_names) for entry in models for k in entry.model.used_features}
     return LeaderboardRow(
@@ -204,10 +204,10 @@ def _pairs(
     scored: Sequence[ScoredRanking], others: Sequence[ScoredRanking], metric: str
 ) -> tuple[list[Floats], list[Floats], list[Floats | None]] | None:
     """Return what both scored on the same queries of each split, and the weights of these; None where some has none."""
-    known = [pair for a, b in zip(scored, others, strict=True) if (pair := _pair(a, b, metric)) is not None]
-    if len(known) < len(scored):
+    found = [pair for a, b in zip(scored, others, strict=True) if (pair := _pair(a, b, metric)) is not None]
+    if len(found) < len(scored):
         return None
-    return [a for a, _, _ in known], [b for _, b, _ in known], [weights for _, _, weights in known]
+    return [a for a, _, _ in found], [b for _, b, _ in found], [weights for _, _, weights in found]
 
 
 def _pair(a: ScoredRanking, b: ScoredRanking, metric: str) -> tuple[Floats, Floats, Floats | None] | None:
@@ -285,9 +285,9 @@ def default_model(
         return None
     if is_default(chosen.candidate, default):
         return DefaultModel(default.solver, chosen.test[study.metric], is_delivered=True)
-    made = next((made for part, made in refitted.items() if is_default(part, default)), None)
-    parts = [refitted[part] for part in chosen.candidate.members or (chosen.candidate,) if part in refitted]
-    on_everything = all(part.on_everything for part in parts)
+    made = next((made for member, made in refitted.items() if is_default(member, default)), None)
+    parts = [refitted[member] for member in chosen.candidate.members or (chosen.candidate,) if member in refitted]
+    on_everything = all(member.on_everything for member in parts)
     task, durations = task_of(study, problem, default), problem.durations
     if made is None and (on_everything or not has_model(task)):
         if durations.refit(default.seconds) > durations.free(deadline.left, 1):
@@ -316,13 +316,13 @@ def tuning_gain(
 
     chosen holds the values of the chosen model by test query, one array a split, and weights those of these queries.
     """
-    known = [default for default in defaults if default is not None]
-    if not known or len(known) < len(defaults):
+    found = [default for default in defaults if default is not None]
+    if not found or len(found) < len(defaults):
         return None
-    (name, _), *_ = Counter(default.solver for default in known).most_common(1)
-    if all(default.is_delivered for default in known):
+    (name, _), *_ = Counter(default.solver for default in found).most_common(1)
+    if all(default.is_delivered for default in found):
         return TuningGain(name, None, None)
-    comparison = compare_splits(chosen, [default.test for default in known], generator, weights=weights)
+    comparison = compare_splits(chosen, [default.test for default in found], generator, weights=weights)
     interval = Interval(comparison.difference, comparison.low, comparison.high)
     return TuningGain(name, interval, comparison.p_randomisation)
 
@@ -365,8 +365,8 @@ def preference(study: Study, splits: Sequence[Sequence[Finalist]], folder: Path)
     best = max(means, key=lambda name: (means[name], by_row[name] is next(iter(by_row.values()))))
     generator = _generator(study)
     pairs = [compared(by_row[best], chosen, metric, generator) for metric in (beside_of(study), study.metric)]
-    beside, own = (None if pair is None else Interval(pair.difference, pair.low, pair.high) for pair in pairs)
-    return Preference(beside_of(study), best, beside, own, log)
+    beside, of_metric = (None if pair is None else Interval(pair.difference, pair.low, pair.high) for pair in pairs)
+    return Preference(beside_of(study), best, beside, of_metric, log)
 
 
 def _by_row(splits: Sequence[Sequence[Finalist]]) -> dict[str, Sequence[ScoredRanking]]:
@@ -378,10 +378,10 @@ def _by_row(splits: Sequence[Sequence[Finalist]]) -> dict[str, Sequence[ScoredRa
 
 
 def _mean(scored: Sequence[ScoredRanking], study: Study) -> Interval | None:
-    known = [each.test[beside_of(study)] for each in scored if each.test]
-    if not known or len(known) < len(scored):
+    found = [each.test[beside_of(study)] for each in scored if each.test]
+    if not found or len(found) < len(scored):
         return None
-    return stratified_interval(known, _generator(study), weights=[each.test_weights for each in scored])
+    return stratified_interval(found, _generator(study), weights=[each.test_weights for each in scored])
 
 
 def _generator(study: Study) -> np.random.Generator:

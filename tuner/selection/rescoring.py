@@ -104,15 +104,17 @@ def read_rescored(path: Path, candidates: list[Candidate], problem: SplitProblem
     """Return the candidates with what write_rescored wrote of them; None where it wrote nothing, or of others."""
     try:
         check_sealed(path)
-        kept: dict[str, Any] = dict(read_archive(path))
+        arrays: dict[str, Any] = dict(read_archive(path))
     except (Damaged, OSError):
         return None
-    if [candidate.number for candidate in candidates] != kept.pop("numbers").tolist():
+    if [candidate.number for candidate in candidates] != arrays.pop("numbers").tolist():
         return None
     weights = problem.development.query_weights
     return [
-        replace(c, rescored=kept[f"again{c.number}"], rescored_weights=weights, scores=kept.get(f"scores{c.number}"))
-        if f"again{c.number}" in kept
+        replace(
+            c, rescored=arrays[f"again{c.number}"], rescored_weights=weights, scores=arrays.get(f"scores{c.number}")
+        )
+        if f"again{c.number}" in arrays
         else c
         for c in candidates
     ]

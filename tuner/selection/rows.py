@@ -182,11 +182,11 @@ class Failure:
 
 def combined(*evidence: Interval | None) -> Interval | None:
     """Return the mean of intervals of independent queries, weighted by precision; None without any that has a width."""
-    known = [each for each in evidence if each is not None and each.high > each.low]
-    if not known:
+    informative = [each for each in evidence if each is not None and each.high > each.low]
+    if not informative:
         return None
-    weights = [(2 * NORMAL / (each.high - each.low)) ** 2 for each in known]
-    mean = sum(weight * each.mean for weight, each in zip(weights, known, strict=True)) / sum(weights)
+    weights = [(2 * NORMAL / (each.high - each.low)) ** 2 for each in informative]
+    mean = sum(weight * each.mean for weight, each in zip(weights, informative, strict=True)) / sum(weights)
     half = NORMAL / math.sqrt(sum(weights))
     return Interval(mean, mean - half, mean + half)
 
@@ -217,8 +217,8 @@ def smallest_as_good(rows: Sequence[LeaderboardRow]) -> LeaderboardRow | None:
 
 def quality(row: LeaderboardRow) -> float:
     """Return the mean on fresh folds, else by validation; NaN where a row has neither."""
-    known = row.again or row.vali
-    return known.mean if known else math.nan
+    interval = row.again or row.vali
+    return interval.mean if interval else math.nan
 
 
 @dataclass(frozen=True)

@@ -128,17 +128,17 @@ def restriction(study: Study, parts: Sequence[Served], generator: np.random.Gene
     """Return what the systems of a study cost over its splits; None without systems."""
     if not study.serve:
         return None
-    costs = [np.zeros(1) if part.cost is None else part.cost for part in parts]
-    by_cost, by_loss = [part.cost_weights for part in parts], [part.loss_weights for part in parts]
-    losses = [part.loss for part in parts if part.loss is not None]
-    known = all(part.loss is not None for part in parts)
-    free = all(part.cost is None for part in parts)
-    ((best, _),) = Counter(part.best for part in parts).most_common(1)
+    costs = [np.zeros(1) if split.cost is None else split.cost for split in parts]
+    by_cost, by_loss = [split.cost_weights for split in parts], [split.loss_weights for split in parts]
+    losses = [split.loss for split in parts if split.loss is not None]
+    measured = all(split.loss is not None for split in parts)
+    free = all(split.cost is None for split in parts)
+    ((best, _),) = Counter(split.best for split in parts).most_common(1)
     return Restriction(
         systems=tuple(study.serve),
         best=best,
         cost=None if free else stratified_interval(costs, generator, weights=by_cost),
         untried=tuple(name for name in standard() if not is_served(study.serve, name)),
-        distilled=all(part.entries[0].candidate.solver == DISTILLED for part in parts),
-        loss=stratified_interval(losses, generator, weights=by_loss) if known else None,
+        distilled=all(split.entries[0].candidate.solver == DISTILLED for split in parts),
+        loss=stratified_interval(losses, generator, weights=by_loss) if measured else None,
     )

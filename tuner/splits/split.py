@@ -37,8 +37,8 @@ def with_test(split: QuerySplit, seed: int, gathering: Gathering = IN_MEMORY, ga
     if split.test is not None or split.train.n_queries - n_test < 10:
         return split
     order = np.random.default_rng([seed, 0]).permutation(split.train.n_queries)
-    aside, kept = np.sort(order[:n_test]), np.sort(order[n_test:])
-    return replace(split, train=gathering.select(split.train, kept), test=gathering.select(split.train, aside))
+    aside, rest = np.sort(order[:n_test]), np.sort(order[n_test:])
+    return replace(split, train=gathering.select(split.train, rest), test=gathering.select(split.train, aside))
 
 
 def _with_latest(split: QuerySplit, gathering: Gathering, gap: float) -> QuerySplit:
@@ -71,14 +71,16 @@ def _check_times(split: QuerySplit) -> None:
 
 def _earlier(name: str, queries: Queries, start: float, gathering: Gathering) -> Queries:
     """Return the queries before the start, and warn (RankTuneWarning) of the others."""
-    kept = np.flatnonzero(queries.time_of_query < start)
-    if len(kept) == queries.n_queries:
+    earlier = np.flatnonzero(queries.time_of_query < start)
+    if len(earlier) == queries.n_queries:
         return queries
-    message = f"{queries.n_queries - len(kept)} of {queries.n_queries} {_CALLED[name]} queries are not before the test"
-    if not len(kept):
+    message = (
+        f"{queries.n_queries - len(earlier)} of {queries.n_queries} {_CALLED[name]} queries are not before the test"
+    )
+    if not len(earlier):
         raise DataError(f"{message}: nothing is left. Give later test queries, or a smaller gap; or leave time out.")
     warnings.warn(f"{message}: they are left out.", RankTuneWarning, stacklevel=5)
-    return gathering.select(queries, kept)
+    return gathering.select(queries, earlier)
 
 
 def by_time(split: QuerySplit, *, tested: bool) -> QuerySplit:
@@ -97,11 +99,11 @@ def by_time(split: QuerySplit, *, tested: bool) -> QuerySplit:
 
 def _latest_aside(queries: Queries) -> tuple[Queries, Queries]:
     """Return the earlier four fifths of the queries, and the others."""
-    kept = queries.n_queries - int(POLICY.scoring.test_share * queries.n_queries)
-    if kept in (0, queries.n_queries):
+    count = queries.n_queries - int(POLICY.scoring.test_share * queries.n_queries)
+    if count in (0, queries.n_queries):
         raise DataError(f"{queries.n_queries} queries are too few to set the latest fifth aside. Give more queries.")
     numbers = np.arange(queries.n_queries)
-    return queries.select(numbers[:kept]), queries.select(numbers[kept:])
+    return queries.select(numbers[:count]), queries.select(numbers[count:])
 
 
 WHOLE = "all"
@@ -180,8 +182,8 @@ def validation_plan(
     usual = folds is None and permutations is None and repeats == 1
     if n_vali and (strict or (usual and n_vali >= POLICY.scoring.given)):
         check_learnable(block_of(queries, 0, queries.n_queries - n_vali), "the training queries")
-        given = as_given(development, gap)
-        return (_learnable(queries, *given),) if timed else given
+        parts = as_given(development, gap)
+        return (_learnable(queries, *parts),) if timed else parts
     check_learnable(queries, "the queries")
     if permutations is not None:
         return Progressive((true_order(queries),)) if timed else random_orders(queries, permutations, seed)
@@ -226,17 +228,17 @@ def without_shared(split: QuerySplit, gathering: Gathering = IN_MEMORY) -> Query
     from scipy.spatial import cKDTree  # only where there are several parts
 
     scale = scale_of([part.features for part in present.values()])
-    taken: dict[int, str] = {}
+    owners: dict[int, str] = {}
     trees: list[tuple[str, cKDTree]] = []
     for name, part in present.items():
         digests, sketch = query_digests(part), sketches(part, scale)
         learnt = np.array(digests) != NOTHING
         near = {other: learnt & np.isfinite(tree.query(sketch, distance_upper_bound=ALIKE)[0]) for other, tree in trees}
-        shared = np.array([digest in taken for digest in digests])
-        others = {taken[digest] for digest in digests if digest in taken} | {key for key in near if near[key].any()}
+        shared = np.array([digest in owners for digest in digests])
+        others = {owners[digest] for digest in digests if digest in owners} | {key for key in near if near[key].any()}
         if others:
-            present[name] = _kept(name, part, np.any([shared, *near.values()], axis=0), sorted(others), gathering)
-        taken |= {digest: name for digest in digests if digest != NOTHING and digest not in taken}
+            present[name] = _without(name, part, np.any([shared, *near.values()], axis=0), sorted(others), gathering)
+        owners |= {digest: name for digest in digests if digest != NOTHING and digest not in owners}
         trees.append((name, cKDTree(sketch[learnt])))
     return replace(split, **present)
 
@@ -244,13 +246,13 @@ def without_shared(split: QuerySplit, gathering: Gathering = IN_MEMORY) -> Query
 _CALLED = {"train": "training", "vali": "validation", "test": "test"}
 
 
-def _kept(name: str, part: Queries, shared: NDArray[np.bool_], others: list[str], gathering: Gathering) -> Queries:
+def _without(name: str, part: Queries, shared: NDArray[np.bool_], others: list[str], gathering: Gathering) -> Queries:
     message = (
         f"{np.count_nonzero(shared)} of {part.n_queries} {_CALLED[name]} queries are also among the "
         f"{' and '.join(_CALLED[other] for other in others)} queries (same documents and grades, but for noise)"
     )
-    kept = None if shared.all() else gathering.select(part, np.flatnonzero(~shared))
-    if kept is None or not kept.has_pairs:
+    left = None if shared.all() else gathering.select(part, np.flatnonzero(~shared))
+    if left is None or not left.has_pairs:
         remedy = "leave vali out: training queries are then cross-validated"
         if "test" in others:
             remedy = "give other test queries, or none: a fifth of the training queries is then set aside"
@@ -258,4 +260,4 @@ def _kept(name: str, part: Queries, shared: NDArray[np.bool_], others: list[str]
             f"{message}, and nothing is left to learn from. A score on the training queries says nothing; {remedy}."
         )
     warnings.warn(f"{message}: they are left out of the {_CALLED[name]} queries.", RankTuneWarning, stacklevel=4)
-    return kept
+    return left

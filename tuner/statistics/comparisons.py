@@ -1,4 +1,4 @@
-"""Comparison of models by query: difference, interval, tests, wins of two; all pairs of several.
+"""Comparison of models by query, two or all pairs of several, and of the values of configurations on two data sets.
 
 a, b         (n,) what two models score on the same n queries; NaN marks a query that the metric skips
 difference   a - b on the queries that both score; a positive one favours a
@@ -8,9 +8,8 @@ Several splits (test sets of several folds) are lists of such arrays. Their diff
 differences, as published tables average folds; tests and counts pool the queries of all splits. Of several models a
 split is an array (models, n_s), and all pairs are tested with the same signs.
 
-How far the values of configurations moved from one data set to another, as the noise of those of the former.
-
-k    configurations that were evaluated on both        n, m    validation queries of the two data sets
+The movement of values from one data set to another, of k configurations that were evaluated on both, with n and m
+validation queries, is the noise of the former values.
 """
 
 from __future__ import annotations
@@ -36,6 +35,10 @@ MAX_SIGNS = 4_000_000
 MAX_PATTERNS, MIN_PATTERNS = 10_000, 2_000
 MAX_EXACT = 50
 """Differing queries up to which the distribution of Wilcoxon's statistic is exact, not normal."""
+LEAST = 3
+"""Configurations from which on a movement can be measured."""
+PRIOR_DEGREES = 2
+"""Degrees of freedom that the sampling variance counts in the variance of the movement."""
 
 
 def compare(
@@ -180,11 +183,11 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     An adjusted value at most alpha may be called significant, and the chance of even one wrong call among all is at
     most alpha, however the tests depend on each other. Source: Holm 1979.
     """
-    known = [k for k, p in enumerate(p_values) if p is not None and not np.isnan(p)]
+    tested = [k for k, p in enumerate(p_values) if p is not None and not np.isnan(p)]
     adjusted: list[float | None] = list(p_values)
     highest = 0.0
-    for position, k in enumerate(sorted(known, key=lambda k: float(p_values[k] or 0.0))):
-        highest = max(highest, (len(known) - position) * float(p_values[k] or 0.0))
+    for position, k in enumerate(sorted(tested, key=lambda k: float(p_values[k] or 0.0))):
+        highest = max(highest, (len(tested) - position) * float(p_values[k] or 0.0))
         adjusted[k] = min(1.0, highest)
     return adjusted
 
@@ -221,11 +224,11 @@ def pairwise(
     pooled = np.concatenate(by_split, axis=1)
     tested = np.concatenate([weighted(gap, weight) for gap, weight in zip(by_split, weights, strict=True)], axis=1)
     p = _p_values(np.nan_to_num(tested, nan=0.0), generator)
-    known: list[float | None] = [None if np.isnan(d) else float(value) for d, value in zip(difference, p, strict=True)]
-    adjusted = holm(known)
+    found: list[float | None] = [None if np.isnan(d) else float(value) for d, value in zip(difference, p, strict=True)]
+    adjusted = holm(found)
     return [
         Pair(
-            a, b, float(difference[k]), known[k], adjusted[k],
+            a, b, float(difference[k]), found[k], adjusted[k],
             int((pooled[k] > 0).sum()), int((pooled[k] == 0).sum()), int((pooled[k] < 0).sum()),
         )
         for k, (a, b) in enumerate(pairs)
@@ -247,12 +250,6 @@ def _p_values(differences: Floats, generator: np.random.Generator) -> Floats:
         signs = 1.0 - 2.0 * generator.integers(2, size=(size, n), dtype=np.int8)
         reached += (np.abs(signs @ differences.T) >= observed).sum(axis=0)
     return reached / (1 + rounds)
-
-
-LEAST = 3
-"""Configurations from which on a movement can be measured."""
-PRIOR_DEGREES = 2
-"""Degrees of freedom that the sampling variance counts in the variance of the movement."""
 
 
 @dataclass(frozen=True)

@@ -62,11 +62,11 @@ def importance(
     no parameter depends on another.
     """
     columns = np.arange(rows.shape[1]) if columns is None else columns
-    known = np.isfinite(values)
-    rows, values = rows[known], values[known]
+    finite = np.isfinite(values)
+    rows, values = rows[finite], values[finite]
     if len(values) > MAX_TRIALS:
-        kept = np.sort(generator.choice(len(values), MAX_TRIALS, replace=False))
-        rows, values = rows[kept], values[kept]
+        drawn = np.sort(generator.choice(len(values), MAX_TRIALS, replace=False))
+        rows, values = rows[drawn], values[drawn]
     if len(values) < MIN_TRIALS:
         return None
     variance = float(values.var())

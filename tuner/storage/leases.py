@@ -291,9 +291,9 @@ class Leases(Membership):
         The token stays, so that a repeated call finds what it did if the answer to its commit was lost.
         """
         same = and_(_of_trial(LEASES, self.study, number), LEASES.c.token == token)
-        held = and_(same, LEASES.c.state == LEASED, *([] if beat is None else [LEASES.c.beat == beat]))
+        leased = and_(same, LEASES.c.state == LEASED, *([] if beat is None else [LEASES.c.beat == beat]))
         values = {"state": case((LEASES.c.attempt == 1, WAITING), else_=LOST), "attempt": 2}
-        ended = update(LEASES).where(held).values(**values, beat=LEASES.c.beat + 1, joined=False)
+        ended = update(LEASES).where(leased).values(**values, beat=LEASES.c.beat + 1, joined=False)
         row = connection.execute(ended.returning(*LEASES.c)).one_or_none()
         if row is None and beat is None:
             row = connection.execute(select(LEASES).where(same, LEASES.c.state.in_((WAITING, LOST)))).one_or_none()

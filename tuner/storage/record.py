@@ -140,8 +140,8 @@ class Record:
     def _take_back(self, numbers: list[int]) -> None:
         with self.storage.engine.begin() as connection:
             begin_writing(connection, self._study_id)
-            if self._leases is not None and self._leases.held:
-                confirm_owner(connection, *self._leases.held)
+            if self._leases is not None and self._leases.ownership:
+                confirm_owner(connection, *self._leases.ownership)
             self._rows.remove(connection, numbers)
 
     def trials(self) -> list[FrozenTrial]:
@@ -246,8 +246,8 @@ class Record:
         """Write a trial and close its lease in one transaction; return the id of one that has the number already."""
         with self.storage.engine.begin() as connection:
             begin_writing(connection, self._study_id)
-            if self._leases is not None and self._leases.held:
-                confirm_owner(connection, *self._leases.held)
+            if self._leases is not None and self._leases.ownership:
+                confirm_owner(connection, *self._leases.ownership)
             existing = self._rows.find(connection, number)
             if existing is None:
                 self._rows.write(connection, trial)

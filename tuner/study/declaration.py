@@ -163,8 +163,8 @@ class Study(Settings):
     @property
     def packages(self) -> tuple[str, ...]:
         """The packages that its trials are computed by."""
-        own = (description["make"].partition(":")[0] for description in declared_solvers(self.custom).values())
-        packages = (*COMPUTING, *map(SOLVERS.library, self.solvers), *(module.partition(".")[0] for module in own))
+        modules = (description["make"].partition(":")[0] for description in declared_solvers(self.custom).values())
+        packages = (*COMPUTING, *map(SOLVERS.library, self.solvers), *(module.partition(".")[0] for module in modules))
         return tuple(filter(None, dict.fromkeys(packages)))
 
     @property
@@ -215,9 +215,9 @@ class Study(Settings):
 
     def union_space(self) -> UnionSpace:
         """Return the joined search space of the competing solvers, with this study's overrides."""
-        known, needs = declared_solvers(self.custom), needs_of(self)
+        custom, needs = declared_solvers(self.custom), needs_of(self)
         spaces = {
-            name: space_of(known[name]) if name in known else able_space(needs, self.serve, name)
+            name: space_of(custom[name]) if name in custom else able_space(needs, self.serve, name)
             for name in self.solvers
         }
         budget = self.budget
@@ -234,10 +234,10 @@ class Study(Settings):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Return the study with these fields; an unknown field is an error that names the nearest."""
-        known = {f.name for f in fields(cls)}
+        names = {f.name for f in fields(cls)}
         for name in values:
-            if name not in known:
-                raise ParameterError(f"a study has no field '{name}'. {nearest(name, known)}")
+            if name not in names:
+                raise ParameterError(f"a study has no field '{name}'. {nearest(name, names)}")
         return cls(**values)
 
 
@@ -276,7 +276,7 @@ def _check_plan(study: Study) -> None:
 
 
 def _competing(
-    given: Sequence[str], plan: str, declared: Mapping[str, Any], serve: Sequence[str], needs: frozenset[str]
+    solvers: Sequence[str], plan: str, declared: Mapping[str, Any], serve: Sequence[str], needs: frozenset[str]
 ) -> tuple[str, ...]:
     """Return the names of the solvers that compete: those given, by default those that plan can score.
 
@@ -284,10 +284,10 @@ def _competing(
     cannot load, and that cannot use what the data need. own are solvers of the user's that the study has declared
     already: they need not be registered to read its declaration.
     """
-    if not given:
+    if not solvers:
         return able_of(needs, serve, _online() if plan == "progressive" else standard())
     groups = {ALL: lambda: loadable((*NAMES, *custom_names())), STANDARD_NAME: standard}
-    every = [name for each in given for name in (able_of(needs, serve, groups[each]()) if each in groups else [each])]
+    every = [name for each in solvers for name in (able_of(needs, serve, groups[each]()) if each in groups else [each])]
     names = tuple(dict.fromkeys(name if name in declared else solver_class(name).__name__ for name in every))
     for name in names:
         if name not in declared:
@@ -368,6 +368,6 @@ def _check_type(setting: DeclaredField, value: object) -> None:
         _check_known(setting.name, str(value), setting.setting.choices)
 
 
-def _check_known(name: str, value: str, known: Collection[str]) -> None:
-    if value not in known:
-        raise ParameterError(f"unknown {name} '{value}'. {nearest(value, known)}")
+def _check_known(name: str, value: str, names: Collection[str]) -> None:
+    if value not in names:
+        raise ParameterError(f"unknown {name} '{value}'. {nearest(value, names)}")

@@ -117,12 +117,12 @@ class _BoundedBuffer:
         self.parts: list[bytes] = []
         self._cap, self._size = cap, 0
 
-    def write(self, part: bytes | memoryview) -> int:
-        size = memoryview(part).nbytes
+    def write(self, data: bytes | memoryview) -> int:
+        size = memoryview(data).nbytes
         self._size += size
         if self._cap is not None and self._size > self._cap:
             raise ResultRefused(f"the result takes more than {self._cap / 2**20:g} MiB, which is all that is allowed")
-        self.parts.append(bytes(part))
+        self.parts.append(bytes(data))
         return size
 
 

@@ -4,9 +4,8 @@ A thread for each function that runs at a time gives a worker one function after
 Workers that are no forks end with the thread that started them, and these threads live as long as the executor. Workers
 whose function has ended are kept in one list.
 
-One worker process: its orders on its standard input, its messages on its standard output, and its output.
-
-Its environment is set before any library is loaded. What it and its children write goes to its standard error.
+A worker has its orders on its standard input, and its messages on its standard output. Its environment is set before
+any library is loaded. What it and its children write goes to its standard error.
 """
 
 from __future__ import annotations
@@ -40,6 +39,15 @@ OUTPUT_TAIL = 4096
 MAX_GROWTH = 2**30
 """Bytes by which a worker may grow before it is replaced: libraries leak, and memory fragments."""
 _KILL_SECONDS = 5.0
+T = TypeVar("T")
+START_SECONDS = 120.0
+"""Seconds that a worker may take, beyond its time limit, until its function begins."""
+POLL_SECONDS = 1.0
+"""Seconds between two checks of a worker while its function runs."""
+MAX_SENDS = 3
+"""How often a function is sent, where workers die before they begin it."""
+NOT_STARTED = "not started"
+"""How the reason of a worker that could not be started begins."""
 
 
 class WorkerProcess:
@@ -71,8 +79,8 @@ class WorkerProcess:
 
     def _read_output(self, output: IO[Any]) -> None:
         with output:
-            while part := output.read1(65536):  # type: ignore[attr-defined]
-                self._tail = (self._tail + part)[-OUTPUT_TAIL:]
+            while data := output.read1(65536):  # type: ignore[attr-defined]
+                self._tail = (self._tail + data)[-OUTPUT_TAIL:]
 
     @property
     def pid(self) -> int:
@@ -133,18 +141,6 @@ class WorkerProcess:
         self._output.join(1.0)
         text = self._tail.decode(errors="replace")
         return printable(text, keep="\n").strip()
-
-
-T = TypeVar("T")
-
-START_SECONDS = 120.0
-"""Seconds that a worker may take, beyond its time limit, until its function begins."""
-POLL_SECONDS = 1.0
-"""Seconds between two checks of a worker while its function runs."""
-MAX_SENDS = 3
-"""How often a function is sent, where workers die before they begin it."""
-NOT_STARTED = "not started"
-"""How the reason of a worker that could not be started begins."""
 
 
 class _Clock:

@@ -31,7 +31,7 @@ class LightRayBackend(RayBackend):  # type: ignore[misc]
         """Return a number with which joblib does not run a function by itself."""
         return 2
 
-    def configure(self, n_jobs: int = 1, parallel: object = None, **given: Any) -> int:
+    def configure(self, n_jobs: int = 1, parallel: object = None, **options: Any) -> int:
         """Take an actor, or start one."""
         self._pool = self._idle.pop() if self._idle else Pool(1, ray_remote_args={"num_cpus": 1})
         self.parallel = parallel

@@ -1,14 +1,14 @@
-"""Problems whose parameters depend on more than a category, that have plateaus, or many parameters.
+"""Problems with dependent parameters, with plateaus, with many parameters, and with two objectives.
 
 layers      whole numbers decide how many parameters there are: `for i in range(n)`
 stairs      five numbers, of which only the stair counts on which each lies: most neighbours are equal
 tree ...    scikit-learn's decision tree on one of its data sets: many configurations give the same tree
 levy20      Levy's function of 20 numbers
 
-Problems with two objectives to minimise, and the hypervolume of the trials.
+Problems with two objectives to minimise are measured by the hypervolume of the trials:
 
 zdt1, zdt2, zdt3    Zitzler, Deb & Thiele 2000, six numbers: a convex, a concave and a disconnected front
-dtlz2               Deb et al. 2002, six numbers: a quarter of a circle, with two objectives
+dtlz2               Deb et al. 2002, six numbers: a quarter of a circle
 """
 
 from __future__ import annotations
@@ -22,6 +22,12 @@ import numpy as np
 from optuna.trial import Trial
 
 from ranktune.solvers.core.arrays import Floats, Ints
+
+DIMENSIONS = 6
+POINTS = 10_001
+"""Points of a true front by which its hypervolume is computed."""
+Objectives: TypeAlias = Callable[[Trial], tuple[float, float]]
+ZDT_CORNER = (1.1, 3.0)
 
 
 def layers(trial: Trial) -> float:
@@ -94,12 +100,6 @@ def examples(data: str) -> tuple[Floats, Ints]:
     return bunch.data[order], bunch.target[order]
 
 
-DIMENSIONS = 6
-POINTS = 10_001
-"""Points of a true front by which its hypervolume is computed."""
-Objectives: TypeAlias = Callable[[Trial], tuple[float, float]]
-
-
 def hypervolume(values: Sequence[Sequence[float]], corner: Sequence[float]) -> float:
     """Return the area that pairs of values dominate below a corner."""
     total, height = 0.0, corner[1]
@@ -143,9 +143,6 @@ def dtlz2(trial: Trial) -> tuple[float, float]:
     radius = 1.0 + sum((value - 0.5) ** 2 for value in x[1:])
     angle = 0.5 * np.pi * x[0]
     return radius * float(np.cos(angle)), radius * float(np.sin(angle))
-
-
-ZDT_CORNER = (1.1, 3.0)
 
 
 def _area(shape: Callable[[float, float], float]) -> float:

@@ -1,14 +1,12 @@
-"""Runs of samplers, and the table of their regret with tests.
+"""Runs of samplers, and their regret: by problem, as mean ranks by class of problems, and of two samplers run by run.
 
 A run's regret after k trials is the loss of its pick without noise, less the problem's minimum; where that is unknown,
 less the lowest loss of any pick of any run.
 
-Samplers on many problems: mean ranks by class of problems, and two samplers run by run.
-
-On each problem the samplers are ranked by their median regret, the lowest as 1. Mean ranks of all problems are tested
-as those of tools on data sets are: by Friedman's test, and by the critical difference of Nemenyi's. Two samplers are
-compared over problems and seeds by Wilcoxon's test of the differences of their regrets, each divided by their sum, so
-that problems with large values count no more than others.
+On each problem the samplers are ranked by their median regret, the lowest as 1. Mean ranks over problems are tested by
+Friedman's test, and by the critical difference of Nemenyi's. Two samplers are compared over problems and seeds by
+Wilcoxon's test of the differences of their regrets, each divided by their sum, so that problems with large values count
+no more than others.
 """
 
 from __future__ import annotations
@@ -31,6 +29,7 @@ from ranktune.tuner.statistics.comparisons import ALPHA, signed_rank
 MARKS = (5, 10, 20, 30, 60, 100)
 """Numbers of trials after which regrets are compared."""
 Key: TypeAlias = tuple[str, str, int, int, int]
+ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class Selection:
     """The runs to show: of some problems, samplers, seeds and a setting."""
 
     runs: Mapping[Key, SearchRun]
-    known: Mapping[str, TestProblem]
+    problems: Mapping[str, TestProblem]
     titles: Sequence[str]
     names: Sequence[str]
     seeds: Sequence[int]
@@ -94,7 +93,7 @@ class Selection:
         return {title: self._lowest(title) for title in self.titles}
 
     def _lowest(self, title: str) -> float:
-        minimum = self.known[title].minimum
+        minimum = self.problems[title].minimum
         if minimum is not None:
             return minimum
         return min((min(run.picks) for run in self.runs.values() if run.problem == title), default=0.0)
@@ -130,9 +129,6 @@ def _verdict(regrets: Floats, others: Floats) -> str:
     p = mann_whitney(regrets, others)
     sign = "better, " if np.median(regrets) < np.median(others) else "worse, "
     return f"{sign if p < SIGNIFICANT else ''}p={p:.2g}"
-
-
-ALL = "all"
 
 
 def ranks(chosen: Selection, titles: Sequence[str], mark: int) -> tuple[list[str], list[str], Floats]:
@@ -191,7 +187,7 @@ def duel(chosen: Selection, first: str, second: str) -> BenchmarkTable:
 def _classes(chosen: Selection) -> Iterator[tuple[str, list[str]]]:
     """Yield the classes of the chosen problems, each with its problems, and all of them."""
     for kind in KINDS:
-        titles = [title for title in chosen.titles if chosen.known[title].kind == kind]
+        titles = [title for title in chosen.titles if chosen.problems[title].kind == kind]
         if titles:
             yield kind, titles
     yield ALL, list(chosen.titles)

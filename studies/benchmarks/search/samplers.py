@@ -1,11 +1,9 @@
-"""Samplers compared: the regret they reach on problems of many classes.
+"""Samplers compared: the regret they reach on problems of many classes, in simulated time.
 
 Regret is the distance of a run's pick, the best value observed so far, from the problem's minimum, without noise. With
 two objectives it is the area that the front lacks. Concurrent trials take simulated times, lognormal with a spread of
 0.5, and Optuna receives their values in the order in which they end. Runs are stored in a file, so that a comparison
 can be made in parts.
-
-One run of a sampler on a problem, in simulated time, and the samplers by name.
 """
 
 from __future__ import annotations
@@ -40,14 +38,33 @@ from ranktune.tuner.samplers.thompson import ThompsonSampler
 
 EVERY = "suite"
 """The name of all problems."""
+VARIANTS: Mapping[str, Callable[..., BaseSampler]] = {
+    "thompson:ei": partial(ThompsonSampler, acquisition="ei"),
+    "thompson:draw": partial(ThompsonSampler, acquisition="thompson"),
+    "thompson:mixed": partial(ThompsonSampler, acquisition="mixed"),
+}
+"""ThompsonSampler with options to compare with its defaults."""
+PEERS: Mapping[str, Callable[..., BaseSampler]] = {
+    "cmaes": partial(CmaEsSampler, warn_independent_sampling=False),
+    "optuna-tpe": partial(TPESampler, multivariate=True, group=True),
+    "optuna-gp": partial(GPSampler, warn_independent_sampling=False),
+}
+"""Samplers of Optuna that studies do not offer, each with its defaults and a state for the whole run."""
+NEEDS = {"cmaes": ["cmaes"], "optuna-gp": ["torch"], "gp": ["torch"], "skopt": ["skopt"]}
+"""Modules that samplers need and that need not be installed."""
+SINGLE, BLIND = ("skopt", "thompson:ei", "cmaes"), ("skopt", "cmaes")
+"""Samplers for one objective, and those that see no limits: they get a loss with a penalty."""
+NOISE, DURATIONS = 0x2015E, 0x71ED
+"""Streams of random numbers. Noise depends on seed and trial only, so it is the same for every sampler."""
+NAMES = [*SAMPLERS.names, *VARIANTS, *PEERS]
 
 
-def chosen(text: str, known: Iterable[str], what: str) -> list[str]:
+def chosen(text: str, allowed: Iterable[str], what: str) -> list[str]:
     """Return the names in text, split at commas. Raises ParameterError for an unknown name."""
     names = text.split(",")
     for name in names:
-        if name not in known:
-            raise ParameterError(f"unknown {what} '{name}'. {nearest(name, list(known))}")
+        if name not in allowed:
+            raise ParameterError(f"unknown {what} '{name}'. {nearest(name, list(allowed))}")
     return names
 
 
@@ -58,10 +75,12 @@ def available(libraries: Mapping[str, Iterable[str]]) -> tuple[list[str], list[B
     return [name for name, lacking in missed.items() if not lacking], [BenchmarkTable("Left out", rows)] if rows else []
 
 
-def titles_of(text: str, known: Mapping[str, TestProblem]) -> list[str]:
+def titles_of(text: str, problems: Mapping[str, TestProblem]) -> list[str]:
     """Return the problems that are named, or in a class that is named, or all for 'suite'."""
-    groups = {kind: [title for title in known if known[title].kind == kind] for kind in KINDS} | {EVERY: list(known)}
-    named = chosen(text, [*known, *groups], "problem")
+    groups = {kind: [title for title in problems if problems[title].kind == kind] for kind in KINDS} | {
+        EVERY: list(problems)
+    }
+    named = chosen(text, [*problems, *groups], "problem")
     return list(dict.fromkeys(title for name in named for title in groups.get(name, [name])))
 
 
@@ -102,46 +121,25 @@ def main(
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
-    known = known_problems(data) | SUITE | tabulated()
+    by_title = known_problems(data) | SUITE | tabulated()
     wanted, left_out = available({name: absent(NEEDS.get(name, ())) for name in chosen(samplers, NAMES, "sampler")})
-    titles, without = available({title: lacks(known[title]) for title in titles_of(problems, known)})
+    titles, without = available({title: lacks(by_title[title]) for title in titles_of(problems, by_title)})
     setting, every = ProblemSetting(trials, workers), seeds_of(seeds)
     paths = keep or [private_folder() / "sampler-runs.jsonl"]
     runs = {each.key: each for path in paths for each in stored_results(path, lambda fields: SearchRun(**fields))}
     planned = (
         (title, name, seed, workers, trials)
         for seed, title, name in product(every, titles, wanted)
-        if known[title].corner is None or name not in SINGLE
+        if by_title[title].corner is None or name not in SINGLE
     )
 
-    add_missing(planned, runs, lambda key: run(known[key[0]], *key[:3], setting), paths[0], seconds)
+    add_missing(planned, runs, lambda key: run(by_title[key[0]], *key[:3], setting), paths[0], seconds)
     # the best known value of a ranking problem may come from any run, whatever its setting
-    selection = Selection(runs, known, titles, wanted, every, setting)
+    selection = Selection(runs, by_title, titles, wanted, every, setting)
     if not wanted or not ranks:
         return [*([regret.table(selection)] if wanted else []), *left_out, *without]
     duels = [duel(selection, *wanted[:2])] if len(wanted) > 1 else []
     return [*rank_tables(selection), *duels, *left_out, *without]
-
-
-VARIANTS: Mapping[str, Callable[..., BaseSampler]] = {
-    "thompson:ei": partial(ThompsonSampler, acquisition="ei"),
-    "thompson:draw": partial(ThompsonSampler, acquisition="thompson"),
-    "thompson:mixed": partial(ThompsonSampler, acquisition="mixed"),
-}
-"""ThompsonSampler with options to compare with its defaults."""
-PEERS: Mapping[str, Callable[..., BaseSampler]] = {
-    "cmaes": partial(CmaEsSampler, warn_independent_sampling=False),
-    "optuna-tpe": partial(TPESampler, multivariate=True, group=True),
-    "optuna-gp": partial(GPSampler, warn_independent_sampling=False),
-}
-"""Samplers of Optuna that studies do not offer, each with its defaults and a state for the whole run."""
-NEEDS = {"cmaes": ["cmaes"], "optuna-gp": ["torch"], "gp": ["torch"], "skopt": ["skopt"]}
-"""Modules that samplers need and that need not be installed."""
-SINGLE, BLIND = ("skopt", "thompson:ei", "cmaes"), ("skopt", "cmaes")
-"""Samplers for one objective, and those that see no limits: they get a loss with a penalty."""
-NOISE, DURATIONS = 0x2015E, 0x71ED
-"""Streams of random numbers. Noise depends on seed and trial only, so it is the same for every sampler."""
-NAMES = [*SAMPLERS.names, *VARIANTS, *PEERS]
 
 
 def absent(libraries: Iterable[str]) -> list[str]:

@@ -61,8 +61,8 @@ class Tabulated:
         from sklearn.ensemble import ExtraTreesRegressor  # takes a second to import
 
         rows = [row for row in _rows(FILE) if row.task == self.task and row.share == 1.0]
-        known = [(json.loads(row.configuration), mean_value(row.vali)) for row in rows]
-        params, values = zip(*((each, value) for each, value in known if each[SOLVER] == self.solver), strict=True)
+        measured = [(json.loads(row.configuration), mean_value(row.vali)) for row in rows]
+        params, values = zip(*((each, value) for each, value in measured if each[SOLVER] == self.solver), strict=True)
         encoding, places = arranged(self.space, params)
         trees = ExtraTreesRegressor(n_estimators=TREES, random_state=0)
         return encoding, trees.fit(encoding.embed(places), max(values) - np.array(values))

@@ -23,7 +23,7 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.results import append_result, stored_results
 from ranktune.studies.benchmarks.tables import BenchmarkTable
 from ranktune.studies.benchmarks.turnkey.data import Case
-from ranktune.studies.benchmarks.turnkey.peers import METRIC, PeerBudget, compete, given, version_of
+from ranktune.studies.benchmarks.turnkey.peers import METRIC, PeerBudget, compete, part_of, version_of
 from ranktune.tuner.selection.estimate import for_few_queries
 from ranktune.tuner.statistics.measured import Interval
 
@@ -55,7 +55,7 @@ class Finished:
     """The result of a cell.
 
     values    metric -> value of each test query, NaN where the metric skips it
-    used      seconds until its result; estimate, interval, tried, detail: see Delivered
+    used      seconds until its result; estimate, interval, tried, detail: see PeerResult
     """
 
     cell: Cell
@@ -103,7 +103,7 @@ def run_cell(cell: Cell, split: QuerySplit) -> Finished:
 
     Raises StudyError where it failed, and DataError for a fold that cannot be used, before it runs.
     """
-    test = given(split, "test")
+    test = part_of(split, "test")
     parse_metric(METRIC).mean(np.zeros(test.n_documents), test)  # refuses queries that cannot be used before the run
     scores, report = compete(cell.rival, split, PeerBudget(cell.seconds, cell.threads, cell.seed))
     values = {metric: parse_metric(metric).per_query(scores, test) for metric in METRICS}
@@ -153,11 +153,11 @@ def run_all(
     run: Callable[[Cell, QuerySplit], Finished] = run_cell,
 ) -> tuple[list[Finished], list[str]]:
     """Return the result of each cell, read from path, or run now and appended there; and why cells failed."""
-    known = {finished.cell: finished for finished in stored_results(path, Finished.from_json)}
+    earlier = {finished.cell: finished for finished in stored_results(path, Finished.from_json)}
     results, failures = [], []
     for number, (cell, split) in enumerate(plan, 1):
         where = f"{cell.data} {cell.fold} {cell.rival} {cell.seconds:g} s seed {cell.seed}"
-        finished = known.get(cell)
+        finished = earlier.get(cell)
         how = "kept" if finished else "ran"
         if finished is None:
             try:

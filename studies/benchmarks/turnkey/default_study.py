@@ -21,7 +21,7 @@ from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, judged
 from ranktune.studies.benchmarks.turnkey.cells import CellPlan, Finished, failed, planned, run_all
 from ranktune.studies.benchmarks.turnkey.data import load_cases
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, SINGLE_CALLS, check_installed
-from ranktune.studies.benchmarks.waiting import taken
+from ranktune.studies.benchmarks.waiting import times_of
 from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.study.home import StudyFolder
 
@@ -34,7 +34,7 @@ TOOLS = (*SINGLE_CALLS, EQUAL)
 def measured(seed: int, cache: str, folder: Path, options: Sequence[str]) -> Row:
     """Return what a study takes and what its model is worth; folder has the cache and the studies."""
     name = f"{cache.replace(' ', '-')}-{seed}"
-    took = taken(["tune", "--name", name, "--seed", str(seed), *options], folder)
+    took = times_of(["tune", "--name", name, "--seed", str(seed), *options], folder)
     result = load_result(StudyFolder(folder / "home" / name).result)
     return {
         "seed": str(seed), "cache": cache, "conclusion s": took.answer, "wall s": took.wall, "cpu s": took.cpu,

@@ -101,13 +101,13 @@ class Peer:
     single: bool = False
 
 
-def _delivered(predict: Callable[..., ArrayLike], vali: Queries, **known: Any) -> PeerResult:
+def _delivered(predict: Callable[..., ArrayLike], vali: Queries, **fields: Any) -> PeerResult:
     """Return a model of another library, given by its scores of features, with its METRIC on validation queries."""
 
     def score(queries: Queries) -> Floats:
         return np.asarray(predict(queries.features), dtype=np.float64)
 
-    return PeerResult(score, parse_metric(METRIC).mean(score(vali), vali), **known)
+    return PeerResult(score, parse_metric(METRIC).mean(score(vali), vali), **fields)
 
 
 def rank_tune(split: QuerySplit, budget: PeerBudget, folder: Path, solvers: Sequence[str] = ()) -> PeerResult:
@@ -130,7 +130,7 @@ def lightgbm_optuna(split: QuerySplit, budget: PeerBudget, folder: Path) -> Peer
     """
     import optuna
 
-    train, vali = split.train, given(split, "vali")
+    train, vali = split.train, part_of(split, "vali")
     until = time.perf_counter() + budget.seconds
     fixed = {"n_estimators": _TREES, "n_jobs": budget.threads, "random_state": budget.seed}
     best, trees = list[PeerResult](), list[int]()
@@ -152,7 +152,7 @@ def lightgbm_optuna(split: QuerySplit, budget: PeerBudget, folder: Path) -> Peer
 def lightgbm_defaults(split: QuerySplit, budget: PeerBudget, folder: Path) -> PeerResult:
     """Fit LightGBM once with its defaults, stopped early by validation NDCG@10, or at the deadline."""
     fixed = {"n_estimators": _DEFAULTS_TREES, "n_jobs": budget.threads, "random_state": budget.seed}
-    return _lightgbm(fixed, split.train, given(split, "vali"), time.perf_counter() + budget.seconds)
+    return _lightgbm(fixed, split.train, part_of(split, "vali"), time.perf_counter() + budget.seconds)
 
 
 def _lightgbm(parameters: JsonView, train: Queries, vali: Queries, until: float) -> PeerResult:
@@ -202,7 +202,7 @@ def xgboost_once(split: QuerySplit, budget: PeerBudget, folder: Path) -> PeerRes
     """Fit XGBoost once, stopped early by validation NDCG@10, or at the deadline."""
     import xgboost
 
-    train, vali, until = split.train, given(split, "vali"), time.perf_counter() + budget.seconds
+    train, vali, until = split.train, part_of(split, "vali"), time.perf_counter() + budget.seconds
 
     class XGBoostDeadline(xgboost.callback.TrainingCallback):
         """Ends the fit at the deadline."""
@@ -225,7 +225,7 @@ def xgboost_once(split: QuerySplit, budget: PeerBudget, folder: Path) -> PeerRes
 
 def catboost_once(split: QuerySplit, budget: PeerBudget, folder: Path, loss: str = "YetiRank") -> PeerResult:
     """Fit CatBoost with a loss once, stopped early by validation NDCG@10, or at the deadline."""
-    until, vali = time.perf_counter() + budget.seconds, given(split, "vali")
+    until, vali = time.perf_counter() + budget.seconds, part_of(split, "vali")
     fixed = {"iterations": _DEFAULTS_TREES, "thread_count": budget.threads, "random_seed": budget.seed}
     ranker = fitted_catboost(fixed | {"loss_function": loss}, split.train, vali, until)
     detail = {"trees": ranker.tree_count_, "cut_by_deadline": time.perf_counter() > until}
@@ -263,7 +263,7 @@ def flaml_automl(split: QuerySplit, budget: PeerBudget, folder: Path) -> PeerRes
     Its NDCG has linear gains and counts queries without a relevant document as 0: the estimate is the model's
     METRIC on the validation queries.
     """
-    train, vali = split.train, given(split, "vali")
+    train, vali = split.train, part_of(split, "vali")
     several = vali.select(np.flatnonzero(vali.lengths > 1))  # its NDCG refuses queries of one document
     automl = importlib.import_module("flaml").AutoML()
     automl.fit(
@@ -279,7 +279,7 @@ def flaml_automl(split: QuerySplit, budget: PeerBudget, folder: Path) -> PeerRes
     return _delivered(automl.predict, vali, detail=detail)
 
 
-def given(split: QuerySplit, part: str) -> Queries:
+def part_of(split: QuerySplit, part: str) -> Queries:
     """Return a split's "vali" or "test". Raises DataError where it has none."""
     queries: Queries | None = getattr(split, part)
     if queries is None:
@@ -295,8 +295,8 @@ def with_validation(split: QuerySplit) -> QuerySplit:
     if count < 2:
         raise DataError(f"{split.name}: {count} training query leaves none to validate. Add queries, or vali queries.")
     order = np.random.default_rng(0).permutation(count)
-    aside, kept = np.sort(order[: max(count // 4, 1)]), np.sort(order[max(count // 4, 1) :])
-    return replace(split, train=split.train.select(kept), vali=split.train.select(aside))
+    aside, rest = np.sort(order[: max(count // 4, 1)]), np.sort(order[max(count // 4, 1) :])
+    return replace(split, train=split.train.select(rest), vali=split.train.select(aside))
 
 
 PEERS: Mapping[str, Peer] = {
@@ -335,10 +335,10 @@ def version_of(rival: str) -> str:
 def compete(rival: str, split: QuerySplit, budget: PeerBudget) -> tuple[Floats, Json]:
     """Return the scores of split's test documents by a peer in a separate process, and its report.
 
-    The report has seconds, and Delivered's fields without score. Raises StudyError where the process failed, or scores
+    The report has seconds, and PeerResult's fields without score. Raises StudyError where the process failed, or scores
     or estimate are not finite.
     """
-    test = given(split, "test")
+    test = part_of(split, "test")
     split = split if is_ours(rival) else with_validation(split)
     with tempfile.TemporaryDirectory(prefix="ranktune-turnkey-") as name:
         folder = Path(name)

@@ -1,6 +1,4 @@
-"""The report of the cells of one budget: means of each tool, comparisons with rivals, verdicts.
-
-All data sets of one budget together: means, mean ranks, and our lead.
+"""The report of the cells of one budget: each data set, with rivals and verdicts, and all data sets together.
 
 Data sets are independent of each other, and of different difficulty. So the tools are ranked on each, the best as 1,
 and Friedman's test tells whether the mean ranks differ by more than chance. Two tools differ significantly where their
@@ -34,6 +32,11 @@ SIGNIFICANT = 0.05
 BEHIND = 0.002  # on data other than LETOR's, our mean may be this far below a rival's
 USED = 0.9  # our shortest run uses this share of its time at least
 LATE, LATE_SECONDS = 1.02, 1.0  # our longest run may take this many times its time, and so many seconds more
+FAR = 0.003
+"""Our mean on a data set is far below that of the best peer by more than this."""
+LEADS = {15.0: 0.006, 40.0: 0.010}
+"""By seconds: how much better we are than the best single call of each data set, in the mean."""
+OVER_CALLS = "less best call of each"
 
 
 def of_rivals(results: Results, cases: Sequence[Case], rivals: Sequence[str]) -> Iterator[Row]:
@@ -72,8 +75,8 @@ def summary(results: Results, data: str, rival: str) -> Json:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
+    present = [value for value in values if value is not None]
+    return float(np.mean(present)) if present else None
 
 
 def compared(results: Results, rival: str, data: Sequence[str]) -> Row:
@@ -141,21 +144,14 @@ def tables(
         yield BenchmarkTable(f"wanted of {OURS} ({seconds:g} s)", wanted)
 
 
-FAR = 0.003
-"""Our mean on a data set is far below that of the best peer by more than this."""
-LEADS = {15.0: 0.006, 40.0: 0.010}
-"""By seconds: how much better we are than the best single call of each data set, in the mean."""
-OVER_CALLS = "less best call of each"
-
-
 def together(rows: Sequence[JsonView], seconds: float = 0.0, how: str = "") -> Iterator[BenchmarkTable]:
     """Yield what rows, means of a tool on a data set each, say of the data sets that all tools ran, if of several."""
-    known = {(row["data"], row["rival"]): float(row[METRIC]) for row in rows}
-    every, tools = (list(dict.fromkeys(key[k] for key in known)) for k in (0, 1))
-    data = [name for name in every if all((name, tool) in known for tool in tools)]
+    values_of = {(row["data"], row["rival"]): float(row[METRIC]) for row in rows}
+    every, tools = (list(dict.fromkeys(key[k] for key in values_of)) for k in (0, 1))
+    data = [name for name in every if all((name, tool) in values_of for tool in tools)]
     if len(data) < 2 or len(tools) < 2:
         return
-    values = np.array([[known[name, tool] for tool in tools] for name in data])
+    values = np.array([[values_of[name, tool] for tool in tools] for name in data])
     ranks = scipy.stats.rankdata(-values, axis=1)
     means, places = (each.mean(axis=0).tolist() for each in (values, ranks))
     tests = [f"Friedman's p = {friedman(ranks):.2g}."] if len(tools) > 2 else []

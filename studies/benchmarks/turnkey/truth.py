@@ -101,16 +101,16 @@ def table(promises: Sequence[Promise], title: str) -> BenchmarkTable:
     """Return how far promises are from the truth, by kind of data."""
     rows: list[Row] = []
     for kind in KINDS:
-        own = [each for each in promises if each.kind == kind]
-        if own:
-            plain, estimate = ([getattr(p, name) - p.luck - p.truth for p in own] for name in ("plain", "estimate"))
-            error = np.std(estimate, ddof=1) / np.sqrt(len(own)) if len(own) > 1 else np.nan
+        these = [each for each in promises if each.kind == kind]
+        if these:
+            plain, estimate = ([getattr(p, name) - p.luck - p.truth for p in these] for name in ("plain", "estimate"))
+            error = np.std(estimate, ddof=1) / np.sqrt(len(these)) if len(these) > 1 else np.nan
             rows.append({
-                "data": kind, "studies": len(own), "score": f"{np.mean(plain):+.4f}",
+                "data": kind, "studies": len(these), "score": f"{np.mean(plain):+.4f}",
                 "estimate": f"{np.mean(estimate):+.4f}", "se": f"{error:.4f}",
-                "covered": f"{np.mean([p.low <= p.truth <= p.high for p in own]):.1%}",
-                "harmed": f"{np.mean([p.tuning < -HARM for p in own]):.1%}",
-                "tuning": f"{np.mean([p.tuning for p in own]):+.4f}",
+                "covered": f"{np.mean([p.low <= p.truth <= p.high for p in these]):.1%}",
+                "harmed": f"{np.mean([p.tuning < -HARM for p in these]):.1%}",
+                "tuning": f"{np.mean([p.tuning for p in these]):+.4f}",
             })  # fmt: skip
     note = (
         "score: that of the chosen model, by which it was chosen, less the truth; estimate: likewise; se: its standard "
@@ -159,14 +159,14 @@ def main(
         if kind not in KINDS:
             raise ParameterError(f"unknown kind of data '{kind}'. {nearest(kind, KINDS)}")
     path = keep or private_folder() / "promises.jsonl"
-    known = {
+    results = {
         (each.kind, each.seed): each
         for each in stored_results(path, lambda fields: Promise(**fields))
         if (each.queries, each.trials, each.timeout) == (queries, trials, timeout)
     }
 
     planned = [(kind, seed) for seed in range(first, first + studies) for kind in wanted]
-    add_missing(planned, known, lambda key: promised(key[0], queries, key[1], trials, timeout, test), path, seconds)
+    add_missing(planned, results, lambda key: promised(key[0], queries, key[1], trials, timeout, test), path, seconds)
     limit = f", {timeout:g} s" if timeout else ""
     title = f"Promise and truth: {queries} queries, {trials} trials{limit}, {METRIC}"
-    return [table([known[key] for key in planned if key in known], title)]
+    return [table([results[key] for key in planned if key in results], title)]

@@ -207,9 +207,9 @@ def _groups(figure: PrintedFigure, studies: Studies) -> None:
         pairs, training = folds[0].pairs, folds[0].training
         numbers, labels = groups_of(pairs)
         gap = training["AdaRank.MAP"]["MAP"] - training["RankBoost"]["MAP"]
-        known = np.unique(numbers)
-        means = [float(np.nanmean(gap[numbers == k])) for k in known]
-        bars, axis = {"AdaRank.MAP less RankBoost": (known, means)}, "AdaRank.MAP - RankBoost"
+        groups = np.unique(numbers)
+        means = [float(np.nanmean(gap[numbers == k])) for k in groups]
+        bars, axis = {"AdaRank.MAP less RankBoost": (groups, means)}, "AdaRank.MAP - RankBoost"
         title = f"{name}, Fold1: difference in MAP"
         figure.draw(title, "pairs of the query", axis, bars, style="bars", categories=labels)
         if name == DATA:

@@ -1,6 +1,7 @@
 """The printed figures of a paper, drawn on our data, with their verdicts: one page of HTML, SVG and PNG files.
 
-Domination rank: accuracy over the number of weights, on LETOR; what Tables 1.2 and 1.3 say of sparse models.
+The figures of the other papers have modules of their own. Those of domination rank are here: accuracy over the number
+of weights, on LETOR, and what Tables 1.2 and 1.3 say of sparse models.
 """
 
 from __future__ import annotations
@@ -28,6 +29,20 @@ SAME = 0.01
 ZEROS = 0.93
 """The least share of zero weights of the printed models with the l1 penalty."""
 SPARSE = ("Base-l1", "MultiValued", "Margin")
+CSS = """
+:root { color-scheme: light dark; }
+body { font: 15px/1.45 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin: 2.2rem 0 .3rem; }
+.printed { border-left: 3px solid #888; padding-left: .7rem; max-width: 60rem; }
+.charts { display: flex; flex-wrap: wrap; gap: 1rem; margin: .8rem 0; }
+.charts svg { max-width: 100%; height: auto; border-radius: 4px; }
+table { border-collapse: collapse; margin: .5rem 0; } th { text-align: left; }
+td, th { padding: .25rem .7rem .25rem 0; vertical-align: top; border-top: 1px solid #8884; }
+td:first-child { white-space: nowrap; }
+.yes { color: #00795a; font-weight: 600; } .refuted { color: #c04400; font-weight: 600; } .cannot { color: #777; }
+@media (prefers-color-scheme: dark) { td:first-child { white-space: nowrap; }
+.yes { color: #2fc79a; } .refuted { color: #ff8a4c; } }
+"""
 
 
 def figures(material: Material) -> Iterator[PrintedFigure]:
@@ -72,22 +87,6 @@ FIGURES: Mapping[str, Callable[[Material], Iterator[PrintedFigure]]] = {
 }
 
 
-CSS = """
-:root { color-scheme: light dark; }
-body { font: 15px/1.45 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin: 2.2rem 0 .3rem; }
-.printed { border-left: 3px solid #888; padding-left: .7rem; max-width: 60rem; }
-.charts { display: flex; flex-wrap: wrap; gap: 1rem; margin: .8rem 0; }
-.charts svg { max-width: 100%; height: auto; border-radius: 4px; }
-table { border-collapse: collapse; margin: .5rem 0; } th { text-align: left; }
-td, th { padding: .25rem .7rem .25rem 0; vertical-align: top; border-top: 1px solid #8884; }
-td:first-child { white-space: nowrap; }
-.yes { color: #00795a; font-weight: 600; } .refuted { color: #c04400; font-weight: 600; } .cannot { color: #777; }
-@media (prefers-color-scheme: dark) { td:first-child { white-space: nowrap; }
-.yes { color: #2fc79a; } .refuted { color: #ff8a4c; } }
-"""
-
-
 @dataclass(frozen=True)
 class Drawn:
     """The figures of a paper, and the verdicts on its tables that no figure holds."""
@@ -116,8 +115,8 @@ def draw(
             figures.append(figure)
             if on_figure is not None:
                 on_figure(figure.source)
-    held = {verdict for figure in figures for verdict in figure.claims}
-    others = tuple(verdict for table in tables for verdict in table.verdicts if verdict not in held)
+    drawn = {verdict for figure in figures for verdict in figure.claims}
+    others = tuple(verdict for table in tables for verdict in table.verdicts if verdict not in drawn)
     return Drawn(tuple(figures), others)
 
 

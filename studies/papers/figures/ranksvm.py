@@ -1,9 +1,7 @@
-"""RankSVM: objective and accuracy over training time (Figures 4 to 7).
+"""RankSVM: objective and accuracy over training time (Figures 5 to 7), and sums over all active pairs (Figure 4).
 
-Sums over all active pairs by several data structures: what Figure 4 of the RankSVM paper compares.
-
-Direct counting (a number a grade, summed over the active grades), a Fenwick tree (as balanced trees, log k steps an
-insertion and a query, without pointers), and the tree of 32 children a node.
+Figure 4 compares data structures: direct counting (a number a grade, summed over the active grades), a Fenwick tree (as
+balanced trees, log k steps an insertion and a query, without pointers), and the tree of 32 children a node.
 """
 
 from __future__ import annotations
@@ -45,6 +43,11 @@ LENGTH = 10_000
 NEAR = 1e-2
 """A relative difference to the optimum at which times are compared: below the default stopping rule."""
 STABLE = 0.005
+Steps: TypeAlias = Iterator[tuple[float, Floats, bool]]
+"""CPU seconds so far, weights, and whether the default stopping rule holds."""
+Sums: TypeAlias = Callable[[Floats, Codes, int, Codes, Codes, Floats, Floats], None]
+DIRECT_AT_MOST = 1000
+"""Grades up to which direct counting is measured."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,6 @@ class Curve:
     stopped: int
 
 
-Steps: TypeAlias = Iterator[tuple[float, Floats, bool]]
-"""CPU seconds so far, weights, and whether the default stopping rule holds."""
 Methods: TypeAlias = Mapping[str, Curve]
 
 
@@ -85,11 +86,11 @@ def scaled(split: QuerySplit) -> QuerySplit:
     low, high = (edge(split.train.features, axis=0) for edge in (np.min, np.max))
     width = np.where(high > low, high - low, 1.0)
 
-    def part(queries: Queries | None) -> Queries | None:
+    def scale(queries: Queries | None) -> Queries | None:
         return None if queries is None else queries.with_features((queries.features - low) / width)
 
     train = split.train.with_features((split.train.features - low) / width)
-    return replace(split, train=train, vali=part(split.vali), test=part(split.test))
+    return replace(split, train=train, vali=scale(split.vali), test=scale(split.test))
 
 
 def by_rank(split: QuerySplit) -> QuerySplit:
@@ -263,11 +264,6 @@ def _fixed_penalties(figure: PrintedFigure, curves: Mapping[str, Mapping[float, 
     return figure
 
 
-Sums: TypeAlias = Callable[[Floats, Codes, int, Codes, Codes, Floats, Floats], None]
-DIRECT_AT_MOST = 1000
-"""Grades up to which direct counting is measured."""
-
-
 @compiled
 def _direct(v: Floats, codes: Codes, k: int, high: Codes, cells: Floats, out: Floats) -> None:
     """Add to out the sums of v over the active partners of higher grades, by one number a grade."""
@@ -346,8 +342,8 @@ def measure(length: int, n_grades: int, repeats: int) -> dict[str, float]:
     works: dict[str, tuple[int, Sums]] = {
         "direct": (DIRECT_AT_MOST, direct), "Fenwick": (n_grades, fenwick), "tree of 32": (n_grades, sum_many),
     }  # fmt: skip
-    given = v, codes, n_grades, low, high, room, out
+    arrays = v, codes, n_grades, low, high, room, out
     return {
-        name: nanoseconds(partial(sums, *given), length, repeats) if n_grades <= most else float("nan")
+        name: nanoseconds(partial(sums, *arrays), length, repeats) if n_grades <= most else float("nan")
         for name, (most, sums) in works.items()
     }

@@ -49,8 +49,8 @@ def _online(material: Material) -> PrintedFigure:
         }
         lines = {}
         for system, (mean, low, high) in curves.items():
-            kept = thinned(len(mean))
-            lines[system] = np.array(kept) + 1, mean[kept], low[kept], high[kept]
+            places = thinned(len(mean))
+            lines[system] = np.array(places) + 1, mean[places], low[places], high[places]
         axis = figure.declared.axes.get(name) or _settled([mean for mean, _, _ in curves.values()])
         labels = "queries seen", "cumulative MAP, mean over orders"
         figure.draw(f"{name}: online MAP", *labels, lines, style="line", y_range=axis)

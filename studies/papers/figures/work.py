@@ -1,6 +1,7 @@
-"""What figures are drawn from: the data sets, the paper's tables with our results, and processes for more work.
+"""What figures are drawn from, and what they are made of.
 
-What a figure is drawn of: curves over two axes, and what the paper says about it.
+`Material` has the data sets, the paper's tables with our results, and processes for more work. A `PrintedFigure` has
+what the paper says, charts of curves over two axes, and the verdicts.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from ranktune.studies.papers.reproduce import Dataset, Reproduced
 from ranktune.tuner.workers.executor import Executor
 
 Values: TypeAlias = Sequence[float] | Floats | Ints
+T = TypeVar("T")
+Points: TypeAlias = Sequence[Mapping[str, float]]
+"""The measures of a system at several points of its grid, from few weights to many."""
 
 
 @dataclass(frozen=True)
@@ -114,12 +118,6 @@ class PrintedFigure:
         return (self.verdict, *self.claims)
 
 
-T = TypeVar("T")
-
-Points: TypeAlias = Sequence[Mapping[str, float]]
-"""The measures of a system at several points of its grid, from few weights to many."""
-
-
 @dataclass(frozen=True)
 class Material:
     """The paper, the data sets, the reproduced tables, and where functions run."""
@@ -179,18 +177,18 @@ def shown(values: Mapping[str, float], form: str = ".4f") -> str:
 
 def cpu_seconds(work: Callable[[], object], repeats: int = 3) -> float:
     """Return the least CPU time of work; other processes then matter least."""
-    taken = []
+    times = []
     for _ in range(repeats):
         begun = time.process_time()
         work()
-        taken.append(time.process_time() - begun)
-    return min(taken)
+        times.append(time.process_time() - begun)
+    return min(times)
 
 
 def thinned(count: int, most: int = 150) -> Sequence[int]:
     """Return at most about most of the numbers below count, evenly, the last among them."""
-    kept: list[int] = np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int)).tolist()
-    return kept
+    places: list[int] = np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int)).tolist()
+    return places
 
 
 def mean_and_band(curves: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:

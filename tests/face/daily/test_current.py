@@ -216,8 +216,8 @@ def at_pointer(patch: pytest.MonkeyPatch) -> None:
 
 
 def at_copy(patch: pytest.MonkeyPatch) -> None:
-    kept = versions.kept
-    patch.setattr(versions, "kept", lambda home, found: killed() if found.version == "v2" else kept(home, found))
+    kept = versions.with_copy
+    patch.setattr(versions, "with_copy", lambda home, found: killed() if found.version == "v2" else kept(home, found))
 
 
 def killed(*_: object, **__: object) -> None:

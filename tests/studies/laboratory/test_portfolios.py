@@ -15,7 +15,7 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.tasks import task
 from ranktune.studies.laboratory.__main__ import app
-from ranktune.studies.laboratory.portfolios import PRICE, ScoredTask, candidates, scored_on, taken
+from ranktune.studies.laboratory.portfolios import PRICE, ScoredTask, candidates, portfolio_of, scored_on
 from ranktune.studies.laboratory.rows import Configuration, best_of, configurations, first_with_rows, name_of, task_of
 from ranktune.tuner.policy.blends import Blends, scale
 from ranktune.tuner.samplers.first import alike
@@ -52,8 +52,8 @@ def test_what_a_part_adds_is_what_the_blend_scores_more_with_it(tmp_path: Path) 
         shares = blends.of(range(len(chosen))).shares
         return metric.mean(sum(share * own[1] for share, own in zip(shares, scaled, strict=True)), test)
 
-    chosen = [params for params in scored.known if params[SOLVER] == "LogisticRanker"]
-    chosen += [params for params in scored.known if params[SOLVER] == "GBDTRanker"][:2]
+    chosen = [params for params in scored.configurations if params[SOLVER] == "LogisticRanker"]
+    chosen += [params for params in scored.configurations if params[SOLVER] == "GBDTRanker"][:2]
     assert scored.reached([name_of(params) for params in chosen]) == pytest.approx(reached(chosen), abs=2e-3)
     empty = QuerySplit(whole.name, split.train.select(np.arange(1)), vali, test)
     assert np.array_equal(scored_on(empty, solvers, tmp_path / "scores.npz").test, scored.test)
@@ -78,7 +78,7 @@ def test_what_adds_more_than_the_price_of_its_time_is_taken(gain: float, is_take
     trees = [params for params in candidates(("SymmetricGBDT", "RankSVM")) if params[SOLVER] == "SymmetricGBDT"]
     early, late = name_of(trees[0]), name_of(trees[-1])
     task = made({early: 9.0 * gain, late: gain * len(candidates(("SymmetricGBDT", "RankSVM")))})
-    parts = taken([task, task], [task])
+    parts = portfolio_of([task, task], [task])
     assert [part.name for part in parts] == ([early, late] if is_taken else [early])
     assert all(part.confirm == pytest.approx(part.learn[0]) for part in parts)
 

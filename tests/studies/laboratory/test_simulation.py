@@ -22,9 +22,9 @@ from ranktune.studies.laboratory.simulation import (
     A_SUGGESTION,
     A_TRIAL,
     FACTOR,
-    Known,
     Simulated,
     Simulation,
+    Suggestions,
     reached_by,
 )
 from ranktune.studies.laboratory.suggestions import DecisionRules, constants
@@ -96,7 +96,7 @@ def test_more_time_is_more_trials_until_the_table_has_no_more() -> None:
 
 @pytest.mark.parametrize("sampler", ["thompson", "random"])
 def test_a_seed_gives_one_study_and_what_is_known_changes_nothing(sampler: str) -> None:
-    answers: Known = {}
+    answers: Suggestions = {}
     first = Simulation(known(), study(60.0, 3, sampler), answers).run()
     assert tried(first) == tried(ran(known(), 60.0, 3, sampler))
     count = len(answers)

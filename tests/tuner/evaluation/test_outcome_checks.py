@@ -54,9 +54,9 @@ def of(*values: Any) -> TaskOutcome:
 
 
 RESULTS = {
-    "nothing": (None, "returned nothing, not an Outcome"),
-    "text": ("good", "returned a str, 'good', not an Outcome"),
-    "a number": (0.5, "returned a float, 0.5, not an Outcome"),
+    "nothing": (None, "returned nothing, not a TaskOutcome"),
+    "text": ("good", "returned a str, 'good', not a TaskOutcome"),
+    "a number": (0.5, "returned a float, 0.5, not a TaskOutcome"),
     "another metric": (TaskOutcome({"map": np.ones(2)}), "ndcg@10 is not among what the objective returned: map"),
     "no metric": (TaskOutcome(), "ndcg@10 is not among what the objective returned: nothing"),
     "nan": (of(np.nan, np.nan), "ndcg@10 is not a finite number"),

@@ -145,7 +145,7 @@ def test_parts_are_refitted_while_there_is_time_and_else_used_as_their_trials_le
 
     def chosen(left: float, *, kept: bool = True) -> tuple[list[int], list[int]]:
         bag = END.after_blending(plain, 2, [kept] * 3, 1, left + REPORTING + 1e-9)
-        return [*bag.places], [*bag.kept]
+        return [*bag.places], [*bag.as_left]
 
     assert chosen(0.0, kept=False) == ([0, 1], [])  # without models the parts of the chosen are refitted in any case
     assert chosen(0.0) == ([], [0, 1, 2])
@@ -154,7 +154,7 @@ def test_parts_are_refitted_while_there_is_time_and_else_used_as_their_trials_le
     assert chosen(sum(cost[:2])) == ([0, 1], [2])
     assert chosen(sum(cost)) == ([0, 1, 2], [])
     worse = replace(plain[2], vali=np.full(40, 0.1) + np.linspace(0.0, 0.01, 40))
-    assert END.after_blending([*plain[:2], worse], 2, [True] * 3, 1, np.inf).kept == [2]
+    assert END.after_blending([*plain[:2], worse], 2, [True] * 3, 1, np.inf).as_left == [2]
     assert END.after_blending([*plain[:2], worse], 2, [True, True, False], 1, np.inf).places == [0, 1, 2]
 
 

@@ -9,7 +9,7 @@ from ranktune.solvers import LambdaMART, RidgeRanker
 from ranktune.solvers.data.columns.encoding import Age, TableEncoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model
-from ranktune.tuner.runner.retuning_stage import placed_on
+from ranktune.tuner.retuning.continuing import placed_on
 
 NAMES = ("price", "brand=a", "brand=b", "stock")
 

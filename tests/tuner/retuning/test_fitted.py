@@ -55,10 +55,10 @@ def test_files_of_earlier_releases_know_queries_of_numbers_and_no_others() -> No
     whole = table(40)
     numbers = ranktune.read(whole.drop("day", "brand", "colour"))
     unnamed = Queries.from_arrays(numbers.features, numbers.grades, qid=whole["qid"].to_numpy())
-    earlier = FittedQueryIds.taken({"fitted": np.array(query_digests(numbers), np.uint64)})
+    earlier = FittedQueryIds.from_arrays({"fitted": np.array(query_digests(numbers), np.uint64)})
     assert not earlier.judge(numbers).any() and not earlier.judge(unnamed).any()
     assert earlier.comparable(numbers) and not earlier.comparable(ranktune.read(whole))
     assert not FittedQueryIds().comparable(numbers), "one that kept nothing"
     both = earlier.with_more(FittedQueryIds.of(ranktune.read(whole)))
-    kept = FittedQueryIds.taken(both.arrays())
+    kept = FittedQueryIds.from_arrays(both.arrays())
     assert not kept.judge(ranktune.read(whole)).any() and not kept.judge(unnamed).any()

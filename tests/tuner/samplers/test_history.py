@@ -89,7 +89,7 @@ def test_running_trials_are_pending_with_what_they_asked_for_and_what_was_sugges
 def test_the_current_trial_is_not_in_its_history() -> None:
     study = optuna.create_study()
     trial = study.ask(dict(X))
-    assert len(read(study, study.trials[trial.number], X).taken) == 0
+    assert len(read(study, study.trials[trial.number], X).tried) == 0
 
 
 def test_ranges_that_changed_take_the_latest_and_keep_what_was_seen() -> None:
@@ -152,7 +152,7 @@ def test_an_estimate_that_tells_how_sure_it_is_counts_as_it_is() -> None:
         assert sure.trials.gains.tolist() == [1.0, 3.0, 5.0, 9.0, 1.0]
         assert sure.trials.noise.tolist() == [1.0, 1.0, 1.0, 1.0, 4.0]
         assert np.asarray(sure.trials.extra).tolist() == [0.0, 0.0, 0.0, 0.25, 0.0]
-        assert (sure.completed, sure.informed, len(sure.taken)) == (3, 4, 5)
+        assert (sure.completed, sure.informed, len(sure.tried)) == (3, 4, 5)
     for nonsense in ({}, {"partial_variance": -1.0}, {"partial_variance": "much"}, {"partial_variance": float("nan")}):
         unsure = history_with("maximize", 1.0, nonsense)  # type: ignore[arg-type]
         assert unsure.trials.gains.tolist() == [1.0, 3.0, 5.0, 3.0, 1.0] and unsure.informed == 3
@@ -195,5 +195,5 @@ def test_trials_that_were_read_before_are_read_as_at_once() -> None:
         again, once = (read(study, None, space) for study in (grown, at_once))
         for name in ("rows", "gains", "noise", "pending", "extra", "seconds"):
             assert np.array_equal(getattr(again.trials, name), getattr(once.trials, name), equal_nan=True), name
-        assert np.array_equal(again.taken, once.taken, equal_nan=True)
+        assert np.array_equal(again.tried, once.tried, equal_nan=True)
     assert np.array_equal(read(grown, None, X).trials.rows, again.trials.rows[:, :1])  # of other distributions, anew

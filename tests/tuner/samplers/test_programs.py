@@ -224,5 +224,5 @@ def test_a_value_that_is_no_longer_a_choice_takes_nothing() -> None:
     )
     study.add_trial(trial)
     new = {"c": optuna.distributions.CategoricalDistribution(("a", "b")), "k": trial.distributions["k"]}
-    assert len(read(study, None, new).taken) == 0
-    assert len(read(study, None, {**new, "c": old}).taken) == 1
+    assert len(read(study, None, new).tried) == 0
+    assert len(read(study, None, {**new, "c": old}).tried) == 1

@@ -65,7 +65,7 @@ def test_a_decision_maximises_the_draw_that_its_seed_makes(costs: bool, running:
         assert draw.objectives[0].draws == 1 and len(history.trials.pending) == trial.number - 14
         encoding = history.encoding
         others = encoding.from_unit(np.random.default_rng(1).random((20_000, 3)))
-        others = others[~covered(others, history.taken)]
+        others = others[~covered(others, history.tried)]
         value, rest = (
             draw.objectives[0].values(encoding.embed(rows)) for rows in (places_of(history, trial.params), others)
         )

@@ -299,13 +299,13 @@ def test_a_study_has_one_owner(leases: Leases, clock: Clock) -> None:
     leases.confirm(token)
     leases.release(token, concluded=True)
     owner = leases.owner()
-    assert owner is not None and (owner.held, owner.concluded) == (False, True)
+    assert owner is not None and (owner.is_running, owner.concluded) == (False, True)
     assert leases.acquire("here", 5, "two", alive=alive) != token
     assert leases.acquire("here", 6, "three", alive=alive, sleep=sleep)  # 5 is dead: at once
     with pytest.raises(StudyError, match="taken over by another process"):
         leases.confirm(token)
     owner = leases.owner()
-    assert owner is not None and (owner.pid, owner.held, owner.concluded) == (6, True, False)
+    assert owner is not None and (owner.pid, owner.is_running, owner.concluded) == (6, True, False)
 
 
 def test_an_owner_without_a_sign_of_life_is_replaced_after_a_period(leases: Leases, clock: Clock) -> None:

@@ -89,7 +89,7 @@ def test_a_process_that_has_the_number_of_a_dead_holder_is_not_it(folder: Path) 
     for what, former_holder in former.items():
         (folder / LOCK).write_text(json.dumps(asdict(former_holder)))
         assert holder(folder) is None, what
-        assert not StudyFolder(folder).held(), what
+        assert not StudyFolder(folder).is_running(), what
     (folder / LOCK).write_text(json.dumps(asdict(me)))
     assert holder(folder) == me
 

@@ -52,7 +52,7 @@ HELP = f"{_ABOUT}{_MODELS}{_EXAMPLES}"
 @commands.command("clicks", help=HELP)
 @takes_options(TrainingTableArguments)
 def clicks(
-    given: Given,
+    shared: Given,
     *,
     logs: Annotated[list[str], typer.Argument(help="Files of a click log.", metavar="LOG...")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The .csv or .parquet file to write.")],
@@ -97,7 +97,7 @@ def clicks(
         weights=values_by_name(weights or (), "weights={}: write KIND=WEIGHT, such as purchase=5.", number_of),
         first_position=first_position,
         qrels=qrels,
-        **given,
+        **shared,
         progress=to_error,
     )
     if report is not None:
@@ -116,8 +116,8 @@ def summary(result: JudgedLog, output: Path) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    known, at_one, unknown = result.pairs.values()
-    pairs = f"{known:,} documents are known, {at_one:,} were seen at one position only, {unknown:,} are unknown"
+    agreed, at_one, unknown = result.pairs.values()
+    pairs = f"{agreed:,} documents are known, {at_one:,} were seen at one position only, {unknown:,} are unknown"
     parts: list[RenderableType] = []
     if result.later is not None:
         parts += [_losses(result.later, result.model), ""]

@@ -174,8 +174,8 @@ def _parts(splits: Sequence[QuerySplit]) -> Json:
                 name = " ".join(filter(None, (split.name if split.vali or split.test else "", part)))
                 parts.append({"part": name} | summarise(queries))
     described: Json = {"parts": parts if len(parts) > 1 else [parts[0] | {"part": "all"}]}
-    given = [part for split in splits for part in (split.train, split.vali, split.test) if part is not None]
-    lowest = min(float(part.grades.min()) for part in given)
+    every = [part for split in splits for part in (split.train, split.vali, split.test) if part is not None]
+    lowest = min(float(part.grades.min()) for part in every)
     if lowest < 0.0:
         described["remarks"] = [f"The lowest grade is {lowest:g}. {BELOW_ZERO}"]
     try:

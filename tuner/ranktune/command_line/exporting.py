@@ -53,11 +53,11 @@ Examples:
 
 
 @takes_options(ExportArguments)
-def export(given: Given, *, context: typer.Context) -> None:
+def export(shared: Given, *, context: typer.Context) -> None:
     """Write the model, and print on standard error how it is used; or ship it, and print what was done."""
-    wanted = ExportArguments(**{**given, "model": Path(named_model(str(given["model"])))})
+    wanted = ExportArguments(**{**shared, "model": Path(named_model(str(shared["model"])))})
     if wanted.replay is not None:
-        check_alone(context, "--replay", given.keys() - {"definitions", "check", "distil", "trees"})
+        check_alone(context, "--replay", shared.keys() - {"definitions", "check", "distil", "trees"})
         print("\n".join(_shipped(wanted, wanted.replay)))
         return
     if wanted.to is not None:
@@ -102,7 +102,7 @@ def export_file(wanted: ExportArguments) -> str:
     needs = needs_of(model)
     if not format.holds(needs) or wanted.trees is not None:
         if wanted.distil is None:
-            kinds = listed(IN_WORDS[part] for part in sorted(needs))
+            kinds = listed(IN_WORDS[kind] for kind in sorted(needs))
             others = ", ".join(other for other in FORMATS if FORMATS[other].holds(needs))
             raise ParameterError(
                 f"{name} cannot hold {model.solver}, a model of {kinds}. Add --distil DATA, such as the training data, "

@@ -129,8 +129,8 @@ def takes_options(*declarations: type) -> Callable[[Callable[..., None]], Callab
             for field in chain.from_iterable(shared):
                 if field.setting.variable and values[field.name]:  # the pages and worker processes read it there
                     os.environ[field.setting.variable] = str(values[field.name])
-            given = [{field.name: values.pop(field.name) for field in fields} for fields in shared]
-            command(*given, **values)
+            groups = [{field.name: values.pop(field.name) for field in fields} for fields in shared]
+            command(*groups, **values)
 
         parameters = map(_parameter, chain.from_iterable(shared))
         call.__signature__ = inspect.Signature([*parameters, *others])  # type: ignore[attr-defined]
@@ -171,19 +171,19 @@ def on_command_line(context: typer.Context) -> set[str]:
     return {name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")}
 
 
-def check_alone(context: typer.Context, way: str, taken: set[str]) -> None:
+def check_alone(context: typer.Context, way: str, used: set[str]) -> None:
     """Raise BadParameter where options beside those of a way of using the command are given."""
     for option in context.command.params:
-        if option.name in on_command_line(context) - taken:
+        if option.name in on_command_line(context) - used:
             raise typer.BadParameter(f"is not for {way}: leave it out.", param_hint=option.opts[0])
 
 
-def reading(given: Given) -> ReadOptions:
+def reading(shared: Given) -> ReadOptions:
     """Return the options of the readers that differ from their defaults, and the columns that are given."""
-    options = cast("ReadOptions", given_columns(given))
-    if given["missing"] != "keep":
-        options["missing"] = given["missing"]  # the readers check it
-    if given["zero_based"]:
+    options = cast("ReadOptions", given_columns(shared))
+    if shared["missing"] != "keep":
+        options["missing"] = shared["missing"]  # the readers check it
+    if shared["zero_based"]:
         options["one_based"] = False
     return options
 
@@ -235,7 +235,7 @@ def write_output(content: str | bytes | Iterator[str], path: Path | None) -> Non
         return
     from ranktune.solvers.core.files.atomic import atomic_write
 
-    encoded = (part if isinstance(part, bytes) else part.encode() for part in parts)
+    encoded = (each if isinstance(each, bytes) else each.encode() for each in parts)
     try:
         atomic_write(path.resolve(), lambda file: file.writelines(encoded))
     except OSError as error:
@@ -269,11 +269,11 @@ def with_format(command: Callable[..., None]) -> Callable[..., None]:
         return command
 
     @wraps(command)
-    def call(*args: object, table_format: str | None = None, **given: object) -> None:
+    def call(*args: object, table_format: str | None = None, **options: object) -> None:
         if table_format is not None:
             _FORM.append(table_format)
         try:
-            command(*args, **given)
+            command(*args, **options)
         finally:
             _FORM.clear()
 

@@ -62,25 +62,25 @@ def earlier_of(
         first = list(_first(space, delivered, others, complete))
         observed, values = list[EarlierTrial](), dict[int, Floats]()
         for trial in trials:
-            if any(trial is known for _, known in first):
+            if any(trial is other for _, other in first):
                 values[len(observed)] = record.per_query(trial)[study.metric]
             observed += [_observed(seen, PATH in trial.user_attrs) for seen in _usable(trial, timed)]
     tried: dict[str, list[Mapping[str, Value]]] = {}
     for params, _ in first:
-        solver, own = space.split(params)
-        tried.setdefault(solver, []).append(own)
+        solver, of_solver = space.split(params)
+        tried.setdefault(solver, []).append(of_solver)
     fitted = _fitted(owner)
-    known = [*observed, *_before(latest)]
-    earlier = Earlier(incumbent, latest.path.name, delivered, known[:MOST], values, fitted)
+    evidence = [*observed, *_before(latest)]
+    earlier = Earlier(incumbent, latest.path.name, delivered, evidence[:MOST], values, fitted)
     return earlier, replace(study, first=tried)
 
 
 def _fitted(holder: StudyFolder) -> FittedQueryIds:
     """Return what the model that a version holds was fitted to, with that of the model that it goes on from."""
-    own, decided, begun = load_fitted(holder.split(_split_of(holder))), decision_of(holder), load_earlier(holder.path)
+    ids, decided, begun = load_fitted(holder.split(_split_of(holder))), decision_of(holder), load_earlier(holder.path)
     if decided is None or begun is None or decided["decision"] != REFIT or not decided.get("continued_by"):
-        return own
-    return own.with_more(begun.fitted)
+        return ids
+    return ids.with_more(begun.fitted)
 
 
 def _split_of(folder: StudyFolder) -> str:
@@ -104,12 +104,12 @@ def _of_rows(folder: StudyFolder) -> list[DeliveredConfiguration]:
         for row in rows
         if row.params is not None and not row.is_blend
     }
-    singles = [DeliveredConfiguration(name, (part,)) for name, part in plain.items()]
+    singles = [DeliveredConfiguration(name, (member,)) for name, member in plain.items()]
     if rows[0].params is None or not rows[0].is_blend:
         return singles
-    known = [(plain.get(name.partition(" ")[0]), share) for name, share in rows[0].params.items()]
-    members = [(part, share) for part, share in known if part is not None]
-    parts, shares = tuple(part for part, _ in members), tuple(float(share or 0.0) for _, share in members)
+    pairs = [(plain.get(name.partition(" ")[0]), share) for name, share in rows[0].params.items()]
+    members = [(member, share) for member, share in pairs if member is not None]
+    parts, shares = tuple(member for member, _ in members), tuple(float(share or 0.0) for _, share in members)
     return [DeliveredConfiguration(rows[0].solver, parts, shares), *singles]
 
 
@@ -127,8 +127,8 @@ def _first(
     seen: list[dict[str, Value]] = []
     ranked = sorted(complete, key=lambda trial: -(trial.value or 0.0))
     spread = [space.split(ranked[round((1.0 - q) * (len(ranked) - 1))].params) for q in SPREAD] if ranked else []
-    parts = [(part.solver, part.params) for part in delivered.parts]
-    runners = [(part.solver, part.params) for other in others for part in other.parts]
+    parts = [(member.solver, member.params) for member in delivered.parts]
+    runners = [(member.solver, member.params) for other in others for member in other.parts]
     runners += [space.split(trial.params) for trial in ranked]
     tried = {solver for solver, _ in parts}
     best = {solver: (solver, params) for solver, params in reversed(runners) if solver not in tried}
@@ -136,15 +136,15 @@ def _first(
     for k, (solver, params) in enumerate([*parts, *spread, *also, *runners]):
         if k >= len(parts) + len(spread) + len(also) and len(seen) >= MEASURED:
             return
-        known = _inside(space, solver, params)
-        if known is None or any(alike(known, other) for other in seen):
+        configuration = _inside(space, solver, params)
+        if configuration is None or any(alike(configuration, other) for other in seen):
             continue
-        seen.append(known)
-        trials = [trial for trial in complete if alike(trial.params, known)]
-        trial = max(trials, key=lambda trial: (trial.params == known, trial.value or 0.0), default=None)
+        seen.append(configuration)
+        trials = [trial for trial in complete if alike(trial.params, configuration)]
+        trial = max(trials, key=lambda trial: (trial.params == configuration, trial.value or 0.0), default=None)
         if trial is not None and not grows(solver):
-            known = _inside(space, *space.split(requested(trial)[0])) or known
-        yield known, trial
+            configuration = _inside(space, *space.split(requested(trial)[0])) or configuration
+        yield configuration, trial
 
 
 def _inside(space: UnionSpace, solver: str, params: Mapping[str, Value]) -> dict[str, Value] | None:
@@ -152,8 +152,8 @@ def _inside(space: UnionSpace, solver: str, params: Mapping[str, Value]) -> dict
     if solver not in {str(each["solver"]) for each in space.defaults()}:
         return None
     rounds = grows(solver) and "rounds" in params
-    kept = {name: value for name, value in params.items() if not (rounds and name == "rounds") and name != "seeds"}
-    return space.configuration(solver, kept)
+    values = {name: value for name, value in params.items() if not (rounds and name == "rounds") and name != "seeds"}
+    return space.configuration(solver, values)
 
 
 def _usable(trial: FrozenTrial, timed: bool) -> list[FrozenTrial]:

@@ -71,7 +71,7 @@ WAYS = "Give A, B, DATA and --output to write lists, or --judge LOG, --plan EFFE
 @commands.command("interleave", help=HELP)
 @takes_options(DataArguments, ListArguments, TrialArguments)
 def interleave(
-    given: Given,
+    shared: Given,
     lists: Given,
     test: Given,
     *,
@@ -96,14 +96,14 @@ def interleave(
     if a is None or b is None or data is None or lists["output"] is None:
         raise ParameterError(f"nothing can be written. {WAYS}")
     find_solvers(solver)
-    facts = {"a": a, "b": b, "data": data, **_write(confirmed(a, trust), confirmed(b, trust), data, lists, given)}
+    facts = {"a": a, "b": b, "data": data, **_write(confirmed(a, trust), confirmed(b, trust), data, lists, shared)}
     print_json(facts) if as_json else print(
         f"{facts['output']}: {facts['lists']:,} lists of {facts['queries']:,} queries by {facts['method']}.\n"
         f"A: {a}\nB: {b}"
     )
 
 
-def _write(a: Model | str, b: Model | str, data: str, lists: Given, given: Given) -> Given:
+def _write(a: Model | str, b: Model | str, data: str, lists: Given, shared: Given) -> Given:
     """Write the lists of two rankings, and return what was written."""
     import numpy as np
 
@@ -114,8 +114,8 @@ def _write(a: Model | str, b: Model | str, data: str, lists: Given, given: Given
 
     output, method = lists["output"], lists["method"] or TEAM_DRAFT
     check_ending(output, "lists are", (".jsonl",))
-    options, generator = reading(given), np.random.default_rng(lists["seed"])
-    first, second = (open_ranking(given, data, position=options.get("position")) for given in (a, b))
+    options, generator = reading(shared), np.random.default_rng(lists["seed"])
+    first, second = (open_ranking(each, data, position=options.get("position")) for each in (a, b))
     queries = read_for(first, data, options, graded=False)
     scores = (
         scores_on(first, QuerySource(queries)),

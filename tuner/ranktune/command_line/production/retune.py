@@ -38,12 +38,37 @@ commands = typer.Typer()
 
 ALARM = 1
 """Exit code where the features or the metric have changed."""
+EXIT_CODES = {"keep": 0, "refit": 10, "replace": 11}
+"""Exit code by decision, for schedulers."""
+HELP = """Tune study NAME on new DATA; keep, refit or replace its model.
+
+A new version NAME@DATE has the settings of the study and a tenth of its budget. What the latest version learnt is
+evidence, as far as its configurations rank alike on both data. Without a significant gain the current model is kept.
+
+\b
+exit code 0    keep: the current model stays as it is
+exit code 10   refit: its configuration, fitted to the new data, is better
+exit code 11   replace: another configuration, or a blend, is better
+
+\b
+`ranktune export NAME`, evaluate, predict, explain, ship and watch take the
+current model of a study by its name.
+
+\b
+ranktune retune NAME --history            show all versions, and what changed
+ranktune retune NAME --rollback VERSION   make its model the current one again
+"""
+WAYS = {
+    "--history": {"name", "home", "history", "as_json", "wide", "table_format", "page"},
+    "--rollback": {"name", "home", "rollback"},
+}
+"""What --history and --rollback take."""
 
 
 @commands.command()
 @takes_options(DataArguments)
 def watch(
-    given: Given,
+    shared: Given,
     *,
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="The study; `ranktune show` shows them.", autocompletion=study_names)],
@@ -76,7 +101,7 @@ def watch(
 
     found = watch(
         name, data, home=home, reference=reference, clicks=clicks or (), alarm=alarm, day=day, save=not no_save,
-        **reading(given),
+        **reading(shared),
     ).as_dict()  # fmt: skip
     found["notes"] = [as_options(note, context.find_root().command) for note in found["notes"]]
     print_json(found) if as_json else console().print(drift_table(found))
@@ -84,37 +109,10 @@ def watch(
         raise typer.Exit(ALARM)
 
 
-EXIT_CODES = {"keep": 0, "refit": 10, "replace": 11}
-"""Exit code by decision, for schedulers."""
-HELP = """Tune study NAME on new DATA; keep, refit or replace its model.
-
-A new version NAME@DATE has the settings of the study and a tenth of its budget. What the latest version learnt is
-evidence, as far as its configurations rank alike on both data. Without a significant gain the current model is kept.
-
-\b
-exit code 0    keep: the current model stays as it is
-exit code 10   refit: its configuration, fitted to the new data, is better
-exit code 11   replace: another configuration, or a blend, is better
-
-\b
-`ranktune export NAME`, evaluate, predict, explain, ship and watch take the
-current model of a study by its name.
-
-\b
-ranktune retune NAME --history            show all versions, and what changed
-ranktune retune NAME --rollback VERSION   make its model the current one again
-"""
-WAYS = {
-    "--history": {"name", "home", "history", "as_json", "wide", "table_format", "page"},
-    "--rollback": {"name", "home", "rollback"},
-}
-"""What --history and --rollback take."""
-
-
 @commands.command(help=HELP)
 @takes_options(VersionArguments)
 def retune(
-    given: Given,
+    shared: Given,
     *,
     context: typer.Context,
     history: Annotated[bool, typer.Option("--history", help="Show all versions of the study.")] = False,
@@ -135,9 +133,9 @@ def retune(
     if history or rollback is not None:
         way = "--history" if history else "--rollback"
         check_alone(context, way, WAYS[way])
-        _show_versions(given, page, as_json, wide) if history else _roll_back(given, str(rollback))
+        _show_versions(shared, page, as_json, wide) if history else _roll_back(shared, str(rollback))
         return
-    if given["data"] is None:
+    if shared["data"] is None:
         raise typer.BadParameter(
             "is missing: give the new data, or --history or --rollback VERSION.", param_hint="data"
         )
@@ -145,12 +143,12 @@ def retune(
         raise typer.BadParameter("needs --history.", param_hint="--page")
     from ranktune import retuning
 
-    ended = retuning.ended(*(given[name] for name in ("name", "data", "vali", "test", "version", "home")))
+    ended = retuning.ended(*(shared[name] for name in ("name", "data", "vali", "test", "version", "home")))
     if ended is not None:
-        typer.echo(f"{given['version']} has ended before, on these data: its decision again", err=True)
+        typer.echo(f"{shared['version']} has ended before, on these data: its decision again", err=True)
     else:
         with watched(as_json, verbose) as progress:
-            done = retuning.retune(**given, progress=progress)
+            done = retuning.retune(**shared, progress=progress)
         about = {"study": done.result.study, "model": str(done.model), "current": done.current}
         ended = about | done.evidence, done.result.metric
     found, metric = ended
@@ -162,13 +160,13 @@ def retune(
     raise typer.Exit(EXIT_CODES[found["decision"]])
 
 
-def _show_versions(given: Given, page: Path | None, as_json: bool, wide: bool) -> None:
+def _show_versions(shared: Given, page: Path | None, as_json: bool, wide: bool) -> None:
     """Print all versions of a study, and what changed."""
     from ranktune.dashboards.records.versions import history_of
     from ranktune.dashboards.terminal.history import changes, history_table
     from ranktune.tuner.study.home import home_folder
 
-    found = history_of(home_folder(given["home"]), given["name"])
+    found = history_of(home_folder(shared["home"]), shared["name"])
     if page is not None:
         from ranktune.dashboards.web.history import write_history
 
@@ -180,13 +178,13 @@ def _show_versions(given: Given, page: Path | None, as_json: bool, wide: bool) -
             console(wide).print(shown)
 
 
-def _roll_back(given: Given, version: str) -> None:
+def _roll_back(shared: Given, version: str) -> None:
     """Make the model of a version the current one."""
-    from ranktune.tuner.retuning.versions import make_current, said
+    from ranktune.tuner.retuning.versions import make_current, sentence
     from ranktune.tuner.study.home import home_folder
 
-    where = home_folder(given["home"])
-    print(said(where, given["name"], make_current(where, given["name"], version)))
+    where = home_folder(shared["home"])
+    print(sentence(where, shared["name"], make_current(where, shared["name"], version)))
 
 
 def summary(found: JsonView, metric: str) -> RenderableType:
