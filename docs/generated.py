@@ -76,6 +76,7 @@ def command_line_page() -> str:
         "| 2 | invalid input, which the message names |",
     ]
     parts += ["| 3 | every trial of a study failed |", "| 4 | `--fail-unless-better`, and the model is not better |"]
+    parts += ["| 10, 11 | `ranktune retune`: the model was refitted, or replaced |"]
     parts += ["| 70 | an unexpected error; the message names a file with the details |", "| 130 | interrupted |"]
     for words in ([], *([name] for name in _commands())):
         command = " ".join(["ranktune", *words])

@@ -6,7 +6,7 @@ import math
 from contextlib import suppress
 from pathlib import Path
 
-from ranktune.dashboards.records.opening import changed_of
+from ranktune.dashboards.records.reader import changed_of
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import Damaged, RankTuneError
 from ranktune.solvers.models.base import Model, load_model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranktune.dashboards.records.opening import changed_of, reader_of, trials_of
+from ranktune.dashboards.records.reader import changed_of, reader_of, trials_of
 from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.terminal.tables import FittedTable, four_digits
 from ranktune.solvers.core.errors import Damaged, RankTuneError

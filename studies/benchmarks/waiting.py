@@ -108,7 +108,7 @@ import sys, tempfile, time
 from pathlib import Path
 import numpy as np
 import ranktune
-from ranktune.dashboards.web.report import write_report
+from ranktune.dashboards.web.page import write_report
 generator = np.random.default_rng(0)
 X = generator.normal(size=(600, 8))
 y = np.digitize(X @ generator.normal(size=8) + generator.normal(size=600), (0.3, 1.0, 1.7))

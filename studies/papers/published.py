@@ -29,7 +29,7 @@ prints (ndcg@1) and the metric that is computed here under that name (ndcg@1:let
     caption = "..."
     printed = "..."                                    # what there is to see, in words
     [figures.claims]                                   # by names under which the code that draws it measures them
-    ahead = { text = "A outperforms {rival}", reason = "why not, for the line that says refuted" }
+    ahead = { text = "A outperforms {rival}", reason = "why not, for the line that says refuted or not shown" }
 
 metrics, choose, parameters, grid, copies and evaluations of an entry take precedence over those of its table.
 """

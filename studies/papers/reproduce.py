@@ -18,7 +18,7 @@ from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.letor import read_letor
 from ranktune.studies.papers import protocols, tuner_runs
-from ranktune.studies.papers.claims import ClaimVerdict, verdict_on
+from ranktune.studies.papers.claims import ByPart, ClaimVerdict, verdict_on
 from ranktune.studies.papers.protocols import PartResult, all_queries, every_point, named, one_fold, one_order, run_part
 from ranktune.studies.papers.published import (
     MEAN_RANK,
@@ -268,11 +268,25 @@ def _verdicts(
 ) -> Iterator[ClaimVerdict]:
     source = table.title.split(":")[0]
     ours = {(row.dataset, row.algorithm, row.metric): row.ours for row in rows}
+    by_part = {} if table.protocol == "every-point" else _by_part(table.entries, results)
     for claim in table.claims:
-        yield verdict_on(claim.source or source, claim, ours, names)
+        yield verdict_on(claim.source or source, claim, ours, names, by_part)
     failed = any(part.error for parts in results.values() for part in parts)
     if table.protocol == "tuner" and not failed:
         yield from tuner_runs.verdicts(source, table.entries, results, names)
+
+
+def _by_part(entries: Sequence[PublishedSystem], results: Mapping[tuple[str, str], tuple[PartResult, ...]]) -> ByPart:
+    """Return the figures by part: by fold, the mean over the orders of its queries, or by order."""
+    known = {entry.name: entry for entry in entries}
+    return {
+        (dataset, name, m.label): np.array([part.values[""][m.label] for part in parts])
+        .reshape(-1, known[name].orders)
+        .mean(axis=1)
+        for (name, dataset), parts in results.items()
+        if not any(part.error for part in parts)
+        for m in known[name].measures
+    }
 
 
 def _rows(

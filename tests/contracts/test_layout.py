@@ -60,7 +60,7 @@ LAYERS = {
         ("policy.policy",),
     ),
     "studies": (("laboratory",), ("benchmarks",), ("papers",), ("api_search",)),
-    "dashboards": (("tracking",), ("web",), ("views",), ("terminal", "analysis"), ("records", "figures")),
+    "dashboards": (("web",), ("views",), ("terminal",), ("records", "figures")),
 }
 """From top to bottom: a package may import those of the lines below it, and none beside it. A package inside of
 another that is not listed belongs to it."""

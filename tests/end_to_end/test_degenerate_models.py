@@ -9,7 +9,7 @@ import pytest
 
 import ranktune
 from ranktune.command_line.study_commands import _show
-from ranktune.dashboards.web.report import write_report
+from ranktune.dashboards.web.page import write_report
 from ranktune.solvers.abilities import LIST
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning

@@ -19,7 +19,7 @@ from ranktune.arguments import (
     WorkArguments,
     takes,
 )
-from ranktune.dashboards.tracking.following import check_installed
+from ranktune.dashboards.web.tracking import check_installed
 from ranktune.earlier import known_first
 from ranktune.notebook import StudyResult, shown
 from ranktune.reading import Sources, changed

@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ranktune.dashboards.tracking.following import logged
+from ranktune.dashboards.web.tracking import logged
 from ranktune.notebook import StudyResult, shown
 from ranktune.reading import Sources, compile_for_workers, load_for_workers, read_and_prepare
 from ranktune.solvers.core.errors import Damaged, StudyError, without_secrets

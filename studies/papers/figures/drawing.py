@@ -39,9 +39,10 @@ h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin: 2.2rem 0 .3rem; }
 table { border-collapse: collapse; margin: .5rem 0; } th { text-align: left; }
 td, th { padding: .25rem .7rem .25rem 0; vertical-align: top; border-top: 1px solid #8884; }
 td:first-child { white-space: nowrap; }
-.yes { color: #00795a; font-weight: 600; } .refuted { color: #c04400; font-weight: 600; } .cannot { color: #777; }
+.confirmed { color: #00795a; font-weight: 600; } .refuted { color: #c04400; font-weight: 600; }
+.not, .cannot { color: #777; }
 @media (prefers-color-scheme: dark) { td:first-child { white-space: nowrap; }
-.yes { color: #2fc79a; } .refuted { color: #ff8a4c; } }
+.confirmed { color: #2fc79a; } .refuted { color: #ff8a4c; } }
 """
 
 
@@ -169,6 +170,6 @@ def _table(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:
     yield "<table><tr><th>source</th><th>claim</th><th></th><th>measured here</th></tr>"
     for verdict in verdicts:
         cells = f"<td>{escape(verdict.source)}</td><td>{escape(verdict.claim)}</td>"
-        word = f'<td class="{verdict.word.split()[0]}">{verdict.word}</td>'
+        word = f'<td class="{verdict.finding.split()[0]}">{verdict.finding}</td>'
         yield f"<tr>{cells}{word}<td>{escape(verdict.reason)}</td></tr>"
     yield "</table>"

@@ -188,11 +188,11 @@ def _structures(material: Material) -> PrintedFigure:
     figure.draw(title, "grades", "ns a document", curves, log_x=True, log_y=True)
     slow, few = (cost["direct"] / cost["Fenwick"] for cost in (costs[-1], costs[GRADES.index(3)]))
     measured = f"With {GRADES[-1]:,} grades {slow:.1f} times a tree, with 3 grades {few:.1f} times."
-    figure.say("slow", slow > 2.0, measured)
+    figure.say("slow", slow > 2.0, measured, contrary=True)
     ratios = [cost["Fenwick"] / cost["tree of 32"] for cost in costs]
     apart = max(max(ratio, 1.0 / ratio) for ratio in ratios)
     kinds = "a Fenwick tree and one of 32 children a node, which stand for the printed kinds of trees"
-    figure.say("alike", apart < 3.0, f"At most {apart:.1f} times between {kinds}.")
+    figure.say("alike", apart < 3.0, f"At most {apart:.1f} times between {kinds}.", contrary=True)
     return figure
 
 
@@ -202,7 +202,8 @@ def _methods(figure: PrintedFigure, curves: Mapping[str, Methods]) -> PrintedFig
         for label, of in (("mean NDCG", "ndcg"), ("pairwise accuracy", "accuracy")):
             _draw_over_time(figure, f"{name}: {label}, test", label, methods, of)
         change = max(float(np.abs(curve.ndcg[curve.stopped :] - curve.ndcg[-1]).max()) for curve in methods.values())
-        figure.say("stable", change <= STABLE, f"After it NDCG changes by at most {change:.4f}.", name=name)
+        measured = f"After it NDCG changes by at most {change:.4f}."
+        figure.say("stable", change <= STABLE, measured, contrary=True, name=name)
         gaps = [
             float(getattr(methods[NEWTON], of)[-1] - getattr(methods[HINGE], of)[-1]) for of in ("ndcg", "accuracy")
         ]
@@ -239,7 +240,7 @@ def _reached(system: str, methods: Methods) -> float:
 def _say_which_is_faster(figure: PrintedFigure, name: str, methods: Methods) -> None:
     ours, listed = _reached(NEWTON, methods), _reached(LISTED, methods)
     measured = f"To {NEAR:g} of the optimum {ours:.3f} s, liblinear on listed pairs {listed:.3f} s."
-    figure.say("faster", ours < listed, measured, name=name)
+    figure.say("faster", ours < listed, measured, contrary=True, name=name)
 
 
 def _many_grades(figure: PrintedFigure, curves: Mapping[str, Methods]) -> PrintedFigure:
@@ -260,7 +261,7 @@ def _fixed_penalties(figure: PrintedFigure, curves: Mapping[str, Mapping[float, 
         times = "; ".join(f"C = {C:g}: {ours:.3f} s against {listed:.3f} s" for C, (ours, listed) in seconds.items())
         fastest = all(ours <= listed for ours, listed in seconds.values())
         measured = f"To {NEAR:g} of the optimum, {times} of liblinear on listed pairs."
-        figure.say("fastest", fastest, measured, name=name)
+        figure.say("fastest", fastest, measured, contrary=True, name=name)
     return figure
 
 

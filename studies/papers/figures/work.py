@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.studies.papers.claims import ClaimVerdict, verdict_from
+from ranktune.studies.papers.claims import ClaimVerdict, Contrary, Finding, verdict_from
 from ranktune.studies.papers.protocols import PartResult
 from ranktune.studies.papers.published import Figure, Paper
 from ranktune.studies.papers.reproduce import Dataset, Reproduced
@@ -23,7 +23,10 @@ from ranktune.tuner.workers.executor import Executor
 Values: TypeAlias = Sequence[float] | Floats | Ints
 T = TypeVar("T")
 Points: TypeAlias = Sequence[Mapping[str, float]]
-"""The measures of a system at several points of its grid, from few weights to many."""
+"""The measures of a system at several points of its grid, from few weights to many.
+
+They are those of test queries, by which points are compared: no test says that a claim about them is refuted.
+"""
 
 
 @dataclass(frozen=True)
@@ -92,25 +95,31 @@ class PrintedFigure:
             series.append(Series(name, x, y, low, high, style))
         self.charts.append(Chart(title, x_label, y_label, tuple(series), **axes))
 
-    def say(self, claim: str, holds: bool | None, measured: str = "", **fields: object) -> None:
-        """Add a verdict on a declared claim, whose text has these fields, by what was measured."""
+    def say(
+        self, claim: str, holds: bool | None, measured: str = "", *, contrary: Contrary = False, **fields: object
+    ) -> None:
+        """Add a verdict on a declared claim, whose text has these fields, by what was measured.
+
+        contrary: True where nothing that was measured is a matter of chance, else differences that are tested.
+        """
         declared = self.declared.claims[claim]
-        self.claims.append(verdict_from(self.source, declared.text.format(**fields), holds, measured, declared.reason))
+        text = declared.text.format(**fields)
+        self.claims.append(verdict_from(self.source, text, holds, measured, declared.reason, contrary))
 
     @property
     def verdict(self) -> ClaimVerdict:
         """Whether ours shows what the printed figure does: drawn, and all its claims hold."""
         claim, printed = f"the figure: {self.declared.caption}", f"Printed: {self.declared.printed}"
         if self.declared.missing:
-            return ClaimVerdict(self.source, claim, None, self.declared.missing)
-        failed = [claim.claim for claim in self.claims if claim.holds is False]
-        if failed:
-            return ClaimVerdict(
-                self.source, claim, False, f"drawn on our data, but not: {'; '.join(failed)}. {printed}"
-            )
-        if self.claims and all(claim.holds is None for claim in self.claims):
-            return ClaimVerdict(self.source, claim, None, "the data it speaks of were not given.")
-        return ClaimVerdict(self.source, claim, True, f"drawn on our data; all that is said of it holds. {printed}")
+            return ClaimVerdict(self.source, claim, Finding.UNCHECKED, self.declared.missing)
+        for finding in (Finding.REFUTED, Finding.NOT_SHOWN):
+            if failed := [claim.claim for claim in self.claims if claim.finding is finding]:
+                reason = f"drawn on our data, but {finding}: {'; '.join(failed)}. {printed}"
+                return ClaimVerdict(self.source, claim, finding, reason)
+        if self.claims and all(claim.finding is Finding.UNCHECKED for claim in self.claims):
+            return ClaimVerdict(self.source, claim, Finding.UNCHECKED, "the data it speaks of were not given.")
+        reason = f"drawn on our data; all that is said of it holds. {printed}"
+        return ClaimVerdict(self.source, claim, Finding.CONFIRMED, reason)
 
     @property
     def verdicts(self) -> tuple[ClaimVerdict, ...]:
@@ -170,9 +179,9 @@ def parts_of(table: Reproduced, entry: str, dataset: str) -> tuple[PartResult, .
     return tuple(part for part in table.results.get((entry, dataset), ()) if not part.error)
 
 
-def shown(values: Mapping[str, float], form: str = ".4f") -> str:
-    """Return values with their names: "A 0.5000, B 0.4000"."""
-    return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
+def shown(values: Mapping[str, float | Floats], form: str = ".4f") -> str:
+    """Return values, or means of them, with their names: "A 0.5000, B 0.4000"."""
+    return ", ".join(f"{name} {np.mean(value):{form}}" for name, value in values.items())
 
 
 def cpu_seconds(work: Callable[[], object], repeats: int = 3) -> float:

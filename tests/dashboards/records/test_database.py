@@ -8,8 +8,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from ranktune.dashboards.records.database import StoredReader
-from ranktune.dashboards.records.file import RecordReader
+from ranktune.dashboards.records.reader import RecordReader, StoredReader
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.terminal.listing import state
 from ranktune.solvers.core.errors import StudyError

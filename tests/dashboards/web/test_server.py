@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ranktune.command_line.pages import serve
-from ranktune.dashboards.records.watching import Watched
+from ranktune.dashboards.records.study import Watched
 from ranktune.dashboards.web.guard import COOKIE, Guard, allowed_hosts, host_name, is_loopback
 from ranktune.dashboards.web.server import Site, make_app
 from ranktune.solvers.core.errors import ParameterError, StudyError

@@ -83,26 +83,6 @@ def test_grades_of_any_kind_count_by_their_differences(solver: str, loss: str) -
 
 @solvers
 @losses
-def test_starts_paths_missing_values_and_validation_queries_are_as_with_lambdarank(
-    solver: str, loss: str, tmp_path: Path
-) -> None:
-    queries, vali = graded(), graded(7, 15)
-    path = [ranker.predict(vali).tobytes() for _, ranker in made(solver, loss=loss).fit_path(queries, [10, 25])]
-    assert path == [made(solver, loss=loss, trees=trees).fit(queries).predict(vali).tobytes() for trees in (10, 25)]
-    stopped = made(solver, loss=loss, trees=200, patience=5).fit(queries, vali=vali)
-    assert 0 < stopped.rounds_[0] < 200
-    held = made(solver, loss=loss, validation=0.25, start="linear", seeds=2).fit(queries)
-    assert held.start_ is not None
-    X = np.array(queries.features)
-    X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
-    missing = made(solver, loss=loss).fit(X, queries.grades, qid=queries.query_of_document)
-    file = tmp_path / "model.json"
-    missing.as_model().save(file)
-    assert ranktune.load_model(file).predict(X).tobytes() == missing.predict(X).tobytes()
-
-
-@solvers
-@losses
 def test_weights_multiply_derivatives_and_parts_keep_the_scale_of_gains(solver: str, loss: str) -> None:
     queries = queries_with_pairs(graded())
     weights = np.random.default_rng(2).uniform(0.5, 2.0, queries.n_queries)

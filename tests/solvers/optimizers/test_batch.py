@@ -108,16 +108,6 @@ def test_the_objective_falls_at_every_step(queries: Queries) -> None:
         )
 
 
-def test_a_multiplier_is_the_same_as_scaled_features(queries: Queries) -> None:
-    multiplier = np.array([0.1, 2.0, 1.0, 0.0, 5.0, 1.0, 3.0])
-    scaled = queries.with_features(queries.features * multiplier)
-    for optimizer, penalty in ((LBFGS(1e-9), L2(0.1)), (OWLQN(1e-8), L1(0.02)), (GradientSteps(1e-9, 40), L1(0.01))):
-        multiplied, _ = last(optimizer_run(optimizer, SoftmaxCrossEntropy(), penalty, queries, multiplier=multiplier))
-        two, _ = last(optimizer_run(optimizer, SoftmaxCrossEntropy(), penalty, scaled))
-        np.testing.assert_allclose(multiplied, two * multiplier, atol=1e-6)
-        assert multiplied[3] == 0.0
-
-
 def test_strong_penalties_and_few_iterations_end_at_once(queries: Queries) -> None:
     weights, step = last(optimizer_run(OWLQN(), SoftmaxCrossEntropy(), L1(1e3), queries))
     assert not weights.any()

@@ -2,7 +2,6 @@
 
 import pickle
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,6 @@ from ranktune.solvers.core import libraries
 from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.sources import catalogue
-from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.rankings.base import WantedFeatures
 from ranktune.solvers.rankings.opening import open_ranking
@@ -76,28 +74,6 @@ def test_what_a_run_does_not_rank_comes_below_all_that_it_ranks(queries: Queries
         subset = queries.query_of_document == q
         if (subset & ~kept).any():
             assert result[subset & ~kept].max() < result[subset & kept].min()
-
-
-@pytest.mark.parametrize("kind", ["lightgbm", "xgboost.json", "xgboost.ubj"])
-def test_a_model_of_another_library_scores_as_that_library(kind: str, queries: Queries, tmp_path: Path) -> None:
-    X = rows_of(queries)
-    y = X[:, 0] + (X[:, 1] > 0)
-    path = tmp_path / kind.replace("lightgbm", "model.txt")
-    booster: Any
-    if kind == "lightgbm":
-        import lightgbm
-
-        booster = lightgbm.train({"verbosity": -1, "min_data_in_leaf": 2}, lightgbm.Dataset(X, y), 5)
-        booster.save_model(str(path))
-        expected = booster.predict(X)
-    else:
-        import xgboost
-
-        booster = xgboost.train({"max_depth": 3, "nthread": 1}, xgboost.DMatrix(X, y), 5)
-        booster.save_model(str(path))
-        expected = booster.predict(xgboost.DMatrix(X))
-    for given in (path, booster):
-        np.testing.assert_allclose(scored(given, queries), expected, rtol=1e-6)
 
 
 def test_features_with_names_are_matched_by_name(queries: Queries, tmp_path: Path) -> None:
@@ -261,13 +237,6 @@ def test_scores_by_id_cover_the_parts_whose_queries_they_hold(queries: Queries) 
     more = pd.concat([frame, pd.DataFrame({"qid": names[:1], "docid": ["unknown"], "score": [0.0]})])
     with pytest.warns(RankTuneWarning, match="1 documents that the data do not hold"):
         scores_of_parts(open_ranking(more), parts)
-
-
-def test_every_part_is_scored_by_a_model(queries: Queries) -> None:
-    model: Model = LinearModel(np.arange(1.0, 5.0), "RankSVM")
-    result = scores_of_parts(open_ranking(model), [*parts_of(queries)[:2], None])
-    assert result[2] is None and result[0] is not None
-    np.testing.assert_array_equal(result[0], model.predict(queries.select(range(5))))
 
 
 def test_a_path_that_cannot_be_read_is_refused(tmp_path: Path) -> None:

@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ranktune
 from ranktune.solvers.core.errors import DataError, StudyError
 from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.disk.stored import read_queries
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.registry import STANDARD_NAME
 from ranktune.studies.benchmarks.turnkey import peers
 from ranktune.studies.benchmarks.turnkey.peers import CATBOOST_TOO, METRIC, OURS, PeerBudget
 from tests.support.turnkey_samples import queries
@@ -83,17 +81,6 @@ def test_ranktune_gets_all_training_queries_where_no_others_validate(monkeypatch
         peers.compete(rival, split, PeerBudget(1.0, threads=3))
     whole = {"train": 8, "test": 3}
     assert seen == {OURS: whole, CATBOOST_TOO: whole, "flaml": {"train": 6, "vali": 2, "test": 3}}
-
-
-def test_catboost_competes_in_ranktune_when_it_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def tune(*data: Any, solvers: Any, **settings: Any) -> None:
-        raise KeyError(solvers)
-
-    monkeypatch.setattr(ranktune, "tune", tune)
-    for rival, named in ((OURS, ()), (CATBOOST_TOO, (STANDARD_NAME, "CatBoostRanker"))):
-        with pytest.raises(KeyError) as raised:
-            peers.PEERS[rival].run(QuerySplit("", queries(4, 1)), PeerBudget(1.0), tmp_path)
-        assert raised.value.args == (named,)
 
 
 @pytest.mark.parametrize(("rival", "loss"), [("catboost", "YetiRank"), ("catboost-queryrmse", "QueryRMSE")])

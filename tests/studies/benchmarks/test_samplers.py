@@ -9,7 +9,7 @@ from scipy.stats import mannwhitneyu
 from typer.testing import CliRunner
 
 from ranktune.studies.benchmarks.__main__ import app
-from ranktune.studies.benchmarks.search.problems import PROBLEMS, known_problems
+from ranktune.studies.benchmarks.search.problems import PROBLEMS
 from ranktune.studies.benchmarks.search.programs import FRONTS, hypervolume
 from ranktune.studies.benchmarks.search.regret import ProblemSetting, SearchRun, Selection, table
 from ranktune.studies.benchmarks.search.samplers import run
@@ -60,14 +60,6 @@ def test_minima_of_programs() -> None:
         assert problem.loss(optuna.trial.FixedTrial(params)) == pytest.approx(problem.minimum, abs=1e-12)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["tree", "tree-errors"])
-def test_many_configurations_give_the_same_tree(name: str) -> None:
-    study, loss = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)), PROBLEMS[name].loss
-    study.optimize(loss, n_trials=3)
-    trials = [optuna.trial.FixedTrial(study.best_params | {"max_depth": k}) for k in (20, 25, 30)]
-    assert len({loss(trial) for trial in trials}) == 1  # type: ignore[arg-type]
-
-
 def test_hypervolume_is_the_share_of_random_points_that_are_dominated() -> None:
     points, generator = np.random.default_rng(0).random((12, 2)) * 2, np.random.default_rng(1)
     places = generator.random((200_000, 2)) * (1.5, 1.2)
@@ -89,14 +81,6 @@ def test_fronts(name: str) -> None:
     assert -hypervolume(values, problem.corner) == pytest.approx(problem.minimum, rel=0.01)
     result = run(problem, name, "thompson", 0, ProblemSetting(14, 2))
     assert (np.diff(result.picks) <= 0).all() and problem.minimum < result.picks[-1] <= 0.0
-
-
-def test_a_run_picks_by_what_it_observed() -> None:
-    problem, setting = PROBLEMS["func3c"], ProblemSetting(12, 1)
-    plain = run(problem, "func3c", "random", 0, setting)
-    assert plain.picks == np.minimum.accumulate(plain.picks).tolist() and len(plain.picks) == 12
-    wild = run(replace(problem, noise=100.0), "func3c", "random", 0, setting)
-    assert wild.picks != np.minimum.accumulate(wild.picks).tolist()
 
 
 def test_a_run_can_be_repeated_also_with_trials_at_the_same_time() -> None:
@@ -138,15 +122,3 @@ def test_tables_say_who_is_better() -> None:
 def test_a_wrong_name_is_explained() -> None:
     wrong = CliRunner().invoke(app, ["sampler", "--problems", "hart6"], catch_exceptions=False)
     assert wrong.exit_code == 2 and "unknown problem 'hart6'. Did you mean 'hart6m'" in wrong.stderr
-
-
-@pytest.mark.thorough
-def test_ranking_problems_train_rankers(letor_folds: dict[str, Path], tmp_path: Path) -> None:
-    for name, folder in letor_folds.items():
-        (tmp_path / name).symlink_to(folder)
-    known = known_problems(tmp_path)
-    assert {"api-search-composition", "func3c", "hart6m"} <= set(known)
-    for name in ("mq2008", "ohsumed"):
-        study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-        study.optimize(known[f"{name}-composition"].loss, n_trials=3)
-        assert all(0.1 < trial.value < 0.95 for trial in study.trials if trial.value is not None)

@@ -1,7 +1,6 @@
 """The problems of every class, the peers as samplers, and mean ranks, through the command where they show there."""
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,8 @@ from ranktune.studies.benchmarks.search.problems import KINDS, PROBLEMS, TestPro
 from ranktune.studies.benchmarks.search.regret import ProblemSetting, SearchRun, Selection, duel, rank_tables
 from ranktune.studies.benchmarks.search.samplers import BLIND, NEEDS, PEERS, absent, run
 from ranktune.studies.benchmarks.search.suite import SUITE
-from ranktune.studies.benchmarks.search.tabulated import BOOSTED, SEEDS, tabulated
+from ranktune.studies.benchmarks.search.tabulated import tabulated
 from ranktune.studies.benchmarks.task_table import unpack
-from ranktune.studies.benchmarks.tasks import CELLS, TRUTHS, confirms, properties
 from tests.support.paths import ROOT
 
 TABLE = ROOT / "docs" / "benchmarks" / "results" / "tasks.npz"
@@ -96,15 +94,6 @@ def test_a_table_is_met_at_its_configurations_and_between_their_values_elsewhere
     assert min(values) >= 0.0 and max(values) <= max(means.values()) - min(means.values()) and len(set(values)) > 10
 
 
-def test_tables_are_the_tasks_that_confirm_with_thirty_configurations_of_both_solvers() -> None:
-    counts = Counter((row.task, solver) for row in unpack(TABLE) for solver in BOOSTED if row.share == 1.0
-                     and f'"{solver}"' in row.configuration)  # fmt: skip
-    large = {task for task, _ in counts if min(counts[task, solver] for solver in BOOSTED) >= 30}
-    learn = {f"drawn-{seed}" for seed in range(2 * CELLS) if not confirms(seed)}
-    assert large - learn == {f"drawn-{seed}" for seed in SEEDS}
-    assert len({properties(seed).truth for seed in SEEDS}) == len(TRUTHS) == len(SEEDS)
-
-
 def test_infeasible_trials_are_never_picked_and_blind_samplers_are_told_a_penalty() -> None:
     problem = SUITE["vessel"]
     for name in ("random", "skopt", "thompson:mixed"):
@@ -112,13 +101,6 @@ def test_infeasible_trials_are_never_picked_and_blind_samplers_are_told_a_penalt
         assert (np.diff(result.picks) <= 0).all()
         assert all(pick == problem.worst or 6.0 < pick for pick in result.picks)
     assert "skopt" in BLIND and "random" not in BLIND
-
-
-def test_a_noisy_problem_always_has_noise_and_its_runs_say_nothing_of_it() -> None:
-    noisy, plain = (
-        run(problem, "p", "random", 3, ProblemSetting(15, 1)) for problem in (SUITE["hart6m-noisy"], PROBLEMS["hart6m"])
-    )
-    assert noisy.picks != plain.picks and plain.picks == np.minimum.accumulate(plain.picks).tolist()
 
 
 @pytest.mark.parametrize("name", [name for name in PEERS if not absent(NEEDS.get(name, ()))])

@@ -26,9 +26,3 @@ def test_every_batch_of_trees_and_of_the_blend_is_a_line(tmp_path: Path) -> None
     lines = [dict(row) for row in table.rows]
     assert [(row["model"], row["batch"]) for row in lines] == [(m, n) for m in ("trees", "blend") for n in (1, 600)]
     assert all(row["same bits"] and row["predict"] > 0.0 and row["LightGBM"] > 0.0 for row in lines)  # type: ignore[operator]
-
-
-def test_the_table_fits_a_terminal() -> None:
-    result = CliRunner().invoke(app, SMALL, env={"COLUMNS": "80"})
-    assert result.exit_code == 0 and "same bits" in result.stdout
-    assert max(map(len, result.stdout.splitlines())) <= 80

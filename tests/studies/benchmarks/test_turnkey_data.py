@@ -35,16 +35,6 @@ def test_a_folder_of_parts_is_a_case(tmp_path: Path, before: str) -> None:
     assert case.name == tmp_path.name
 
 
-def test_parts_may_be_packed_have_groups_beside_and_lack_validation(tmp_path: Path) -> None:
-    for part, number in (("train", 1), ("test", 2)):
-        data = queries(4, number, length=3)
-        lines = "".join(f"{y:g} 1:{x[0]:g}\n" for y, x in zip(data.grades, np.asarray(data.features), strict=True))
-        (tmp_path / f"rank.{part}.gz").write_bytes(gzip.compress(lines.encode()))
-        (tmp_path / f"rank.{part}.query.gz").write_bytes(gzip.compress(b"3\n" * 4))
-    (case,) = load_cases([tmp_path])
-    assert counts(case) == [(4, None, 4)]
-
-
 def test_a_file_is_dealt_by_the_seed(tmp_path: Path) -> None:
     file = write(tmp_path / "all.txt", queries(20, 1))
     ids = []

@@ -16,7 +16,7 @@ from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.tasks import task
 from ranktune.studies.laboratory.__main__ import app
 from ranktune.studies.laboratory.portfolios import PRICE, ScoredTask, candidates, portfolio_of, scored_on
-from ranktune.studies.laboratory.rows import Configuration, best_of, configurations, first_with_rows, name_of, task_of
+from ranktune.studies.laboratory.rows import Configuration, best_of, configurations, name_of, task_of
 from ranktune.tuner.policy.blends import Blends, scale
 from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.samplers.space import SOLVER
@@ -88,12 +88,6 @@ def test_the_portfolios_lie_in_the_spaces_of_their_solvers() -> None:
     for solver, configured in known.items():
         space = Study(solvers=[solver]).union_space()
         assert len(configured) > 1 and all(space.configuration(solver, values) for values in configured)
-
-
-def test_a_table_need_not_have_all_first_configurations() -> None:
-    first = configurations(("SymmetricGBDT", "RankSVM"), 0)
-    rows = {"drawn-0": [name_of(params) for params in first[:2]], "drawn-1": [name_of(first[0])]}
-    assert first_with_rows(("SymmetricGBDT", "RankSVM"), rows) == first[:2]
 
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:

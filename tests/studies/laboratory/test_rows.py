@@ -12,7 +12,6 @@ from ranktune.solvers import GBDTRanker, RidgeRanker
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.task_table import STEPS, ConfigurationRow, Sizes, mean_value, pack
 from ranktune.studies.benchmarks.tasks import CELLS, confirms, properties, task
 from ranktune.studies.laboratory.__main__ import app
@@ -123,24 +122,3 @@ def test_the_table_is_continued(tmp_path: Path) -> None:
     again = read_rows(file)
     assert [row.key for row in again] == [row.key for row in rows]
     np.testing.assert_array_equal(again[-1].test, rows[-1].test)
-
-
-def test_columns_of_a_table_with_names_are_given(tmp_path: Path) -> None:
-    """Two columns that are left out would tell the grades; rows are of the other features alone."""
-    generator = np.random.default_rng(3)
-    lines = ["number,grade,session,leak,a,b"]
-    for query in range(60):
-        for place in range(6):
-            a, b = generator.random(2)
-            grade = int(a > 0.6)
-            lines.append(f"{6 * query + place},{grade},s{query:02},{grade},{a:.4f},{b:.4f}")
-    (tmp_path / "table.csv").write_text("\n".join(lines))
-    file = tmp_path / "rows.jsonl"
-    command = ["table", str(tmp_path / "table.csv"), "--keep", str(file), "--seeds", "0:0", "--draws", "0"]
-    command += ["--shares", "0", "--qid", "session", "--drop", "leak", "--drop", "number"]
-    result = CliRunner().invoke(app, command)
-    assert result.exit_code == 0, result.output
-    rows = read_rows(file)
-    assert len({row.configuration for row in rows}) == len(configurations(STANDARD, 0))
-    assert all(row.test is not None and row.vali is not None for row in rows if not row.error)
-    assert {len(row.test) for row in rows if row.test is not None} <= set(range(3, 31))

@@ -1,6 +1,5 @@
 """Laws of simulated studies, on small tables that are made up."""
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +28,6 @@ from ranktune.studies.laboratory.simulation import (
 )
 from ranktune.studies.laboratory.suggestions import DecisionRules, constants
 from ranktune.tuner.policy.policy import POLICY
-from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.storage.attributes import UNFINISHED
 from ranktune.tuner.storage.record import seconds_of
@@ -105,13 +103,6 @@ def test_a_seed_gives_one_study_and_what_is_known_changes_nothing(sampler: str) 
     assert tried(ran(known(), 60.0, 4, sampler)) != tried(first)
 
 
-def test_first_configurations_come_first() -> None:
-    first = configurations(SOLVERS, 0)
-    result = ran(known(), 60.0)
-    assert all(alike(params, trial.params) for params, trial in zip(first, result.trials(), strict=False))
-    assert len(result.trials()) > len(first)
-
-
 @pytest.mark.parametrize("best", [-1, -2, -4])
 def test_a_configuration_that_dominates_is_found_and_chosen(best: int) -> None:
     result = ran(known(best=best), 600.0)
@@ -175,29 +166,6 @@ def slow(points: tuple[ModelCheckpoint, ...]) -> tuple[ModelCheckpoint, ...]:
     return tuple(replace(each, seconds=3.0 * each.seconds) for each in points)
 
 
-@pytest.mark.thorough
-def test_the_model_finds_good_rows_sooner_than_chance() -> None:
-    """The value is a smooth function of one parameter; the best of the first eight drawn rows counts."""
-    solvers, space = ("LogisticRanker",), Study(solvers=["LogisticRanker"]).union_space()
-    reached: dict[str, list[float]] = {"thompson": [], "random": []}
-    rows = [smooth(each) for each in rows_of("drawn-3", solvers, 60)]
-    task = known_task(by_task(rows), "drawn-3", space)
-    for seed in range(12):
-        for sampler, values in reached.items():
-            declared = Study(solvers=solvers, metric=METRIC, seed=seed, timeout=900.0, sampler=sampler)
-            tests = list(Simulation(task, declared).run().tests.values())
-            values.append(max(tests[: len(configurations(solvers, 0)) + 8]))
-    assert np.mean(reached["thompson"]) > np.mean(reached["random"]) + 0.002
-
-
-def smooth(each: ConfigurationRow) -> ConfigurationRow:
-    """The row whose value is highest where C is 3e-4."""
-    assert each.vali is not None
-    level = 0.6 - 0.03 * np.log10(json.loads(each.configuration)["LogisticRanker.C"] / 3e-4) ** 2
-    values = np.full(len(each.vali), level)
-    return replace(each.with_values(values, np.array([level])), checkpoints=(ModelCheckpoint(1.0, 0.02, level, level),))
-
-
 @pytest.mark.parametrize("seconds", [1.0, 2.0, 4.0, 40.0])
 def test_regret_is_never_negative(seconds: float) -> None:
     """Not even where a model on the way tests better than every row."""
@@ -207,28 +175,6 @@ def test_regret_is_never_negative(seconds: float) -> None:
     )
     result = delivered(ran(replace(task, rows=lucky), seconds))
     assert result.regret >= 0.0 and result.estimate.low <= result.estimate.mean <= result.estimate.high
-
-
-def test_a_task_has_its_sizes_and_is_scored_by_folds_or_once() -> None:
-    task = known(task="drawn-19")
-    (train, vali, test), features = sizes("drawn", 19)
-    assert task.problem.facts == {
-        "queries": len(train) + len(vali),
-        "documents": int(train.sum() + vali.sum()),
-        "features": features,
-    }
-    assert (task.vali_queries, task.test_queries) == (len(vali), len(test))
-    once, folds = task.scored(1.0).plan, task.scored(1000.0).plan
-    assert isinstance(once, tuple) and isinstance(folds, tuple)
-    assert (len(once), len(once[0].vali), len(folds)) == (1, len(vali), 5)
-
-
-def test_rules_that_differ_in_the_choice_share_their_trials() -> None:
-    one, none = simulated(
-        [known()], SimulationPlan([30.0], range(2)), [DecisionRules(), DecisionRules.parse("choice.ahead=inf")]
-    )
-    assert [each.trials for each in one] == [each.trials for each in none]
-    assert all(each.is_first for each in none)
 
 
 def test_every_number_of_the_policy_can_be_varied() -> None:
@@ -242,17 +188,6 @@ def test_every_number_of_the_policy_can_be_varied() -> None:
             == DecisionRules()
         )
     assert {"choice.ahead", "search.startup_apart", "few_queries", "significant"} <= set(constants())
-
-
-def test_rules_of_trials_change_the_trials() -> None:
-    few, many = simulated(
-        [known()],
-        SimulationPlan([30.0], range(2)),
-        [DecisionRules(), DecisionRules.parse("time.end_share=0.9,time.fixed=20")],
-    )
-    assert all(a.trials > b.trials for a, b in zip(few, many, strict=True))
-    assert DecisionRules.parse("choice.ahead=3").of_trials == DecisionRules()
-    assert DecisionRules.parse("choice.per_solver=9").of_trials != DecisionRules()
 
 
 def test_a_summary_has_tasks_as_units() -> None:

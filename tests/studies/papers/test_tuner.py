@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ranktune.studies.papers import protocols
+from ranktune.studies.papers.claims import Finding
 from ranktune.studies.papers.lattice import coarse, search
 from ranktune.studies.papers.protocols import PartResult
 from ranktune.studies.papers.published import PublishedSystem
@@ -71,12 +72,18 @@ def test_samplers_are_compared_by_their_final_regrets() -> None:
     good = (PartResult(curves={"regret": np.full((10, 6), 0.001), **more}),)
     bad = (PartResult(curves={"regret": np.linspace(0.02, 0.03, 60).reshape(10, 6), **more}),)
     enough, better = verdicts("Section 6", [first, second], {("thompson", "a"): good, ("random", "a"): bad}, ["a"])
-    assert enough.holds and "within 0.005 of the best in 100% of 10 runs" in enough.reason
-    assert better.holds and "p = " in better.reason
-    little, worse = verdicts("Section 6", [first, second], {("thompson", "a"): bad, ("random", "a"): good}, ["a"])
-    assert little.holds is False and worse.holds is False
+    assert enough.finding is Finding.CONFIRMED and "within 0.005 of the best in 100% of 10 runs" in enough.reason
+    assert better.finding is Finding.CONFIRMED and "p = " in better.reason
+    few, worse = verdicts("Section 6", [first, second], {("thompson", "a"): bad, ("random", "a"): good}, ["a"])
+    assert few.finding is Finding.REFUTED and worse.finding is Finding.REFUTED
     _, same = verdicts("Section 6", [first, second], {("thompson", "a"): good, ("random", "a"): good}, ["a"])
-    assert same.holds is False and "half of all points are within 0.020 (a) of the best" in same.reason
+    assert same.finding is Finding.NOT_SHOWN and "half of all points are within 0.020 (a) of the best" in same.reason
+    known = {("thompson", "a"): bad, ("random", "a"): good, ("thompson", "b"): good, ("random", "b"): bad}
+    assert [each.finding for each in verdicts("S", [first, second], known, ["a", "b"])][-1] is Finding.NOT_SHOWN
+    little = np.where(np.arange(10) < 4, 0.001, 0.02)[:, None]  # 4 of 10 runs near the best: too few to be sure
+    part = (PartResult(curves={"regret": little, **more}),)
+    few, _ = verdicts("S", [first, second], {("thompson", "a"): part, ("random", "a"): part}, ["a"])
+    assert few.finding is Finding.NOT_SHOWN and "in 40% of 10 runs" in few.reason
     default = verdicts("Section 6", [second, first], {("thompson", "a"): good, ("random", "a"): bad}, ["a"])
     assert len(list(default)) == 1  # no comparison with the default of studies
 

@@ -14,8 +14,8 @@ import pytest
 import ranktune
 from ranktune.command_line.study_commands import _show
 from ranktune.dashboards.records.study import open_study
-from ranktune.dashboards.views import trials as page
-from ranktune.dashboards.web.report import write_report
+from ranktune.dashboards.views import progress as page
+from ranktune.dashboards.web.page import write_report
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError, or_left_out
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel
@@ -201,7 +201,7 @@ def test_the_explanations_of_a_former_model_are_removed(data: Path, monkeypatch:
 
 def test_a_page_that_fails_leaves_the_others(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tuned(data)
-    monkeypatch.setattr(page, "panels", failing)
+    monkeypatch.setattr(page, "trials", failing)
     with pytest.warns(RankTuneWarning, match="the page 'Trials' of the report failed and is left out"):
         assert write_report(data.parent / "s", data.parent / "out.html").stat().st_size > 10_000
 

@@ -1,6 +1,5 @@
 """The trial loop with objectives of our own: totals, resuming, failures, dead workers."""
 
-import os
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -116,21 +115,6 @@ def test_a_study_where_everything_fails_stops_with_the_cause(tmp_path: Path) -> 
     record.close()
 
 
-def test_a_dead_worker_costs_no_trial(tmp_path: Path, two_lanes: Lasting) -> None:
-    marker = str(tmp_path / "died")
-
-    def dies_once(task: Task) -> TaskOutcome:
-        if task.solver == "RankSVM" and not os.path.exists(marker):
-            open(marker, "w").close()
-            os._exit(9)
-        return TaskOutcome({"ndcg@10": np.array([0.5, 0.6])}, 1.0, 0.01)
-
-    trials = loop(tmp_path, objective=dies_once, executor=two_lanes)
-    assert os.path.exists(marker)
-    assert numbers(trials) == list(range(12))
-    assert {t.state for t in trials} == {TrialState.COMPLETE}
-
-
 def events_of(executor: Lasting, folder: Path, outcome: TaskOutcome) -> list[tuple[str, int]]:
     record = Record(folder, "s", "ndcg@10")
     with executor, Events(folder) as events:
@@ -150,21 +134,6 @@ def test_a_trial_that_waits_is_not_started_once_another_was_given_up(tmp_path: P
     events = events_of(two_lanes, tmp_path, TaskOutcome(error="given up", given_up=True))
     assert (Event.ASKED, 2) in events
     assert [number for what, number in events if what == Event.STARTED] == [0, 1]
-
-
-def test_a_worker_that_always_dies_is_a_failure_and_the_rest_goes_on(tmp_path: Path, lane: Lasting) -> None:
-    space = STUDY.union_space()
-    first = next(space.split(d)[1] for d in space.defaults() if d["solver"] == "RankSVM")
-
-    def dies(task: Task) -> TaskOutcome:
-        if task.solver == "RankSVM" and task.parameters == first:
-            os._exit(9)
-        return TaskOutcome({"ndcg@10": np.array([0.5, 0.6])}, 1.0, 0.01)
-
-    trials = loop(tmp_path, objective=dies, executor=lane)
-    failed = [t for t in trials if t.state == TrialState.FAIL]
-    assert len(trials) == 12
-    assert ["lost twice" in t.user_attrs["error"] for t in failed] == [True]
 
 
 def test_what_is_given_up_for_lack_of_time_never_was(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.registry import solver_class
 from ranktune.tuner.policy.next_trial import most_in_vain
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.registry import make_sampler
@@ -100,14 +99,6 @@ def test_together_the_sampler_chooses_the_solver() -> None:
     assert len(result) == 40
     assert result[:3] == STUDY.union_space().defaults()
     assert Counter(solvers(result))["BestFeature"] > 1
-
-
-def test_parameters_are_the_solvers_own() -> None:
-    scheduler = SearchScheduler(STUDY, STUDY.union_space(), timed=True, clock=standing)
-    for params in taken(scheduler, 12):
-        solver = str(params["solver"])
-        own = {f"{solver}.{parameter.name}" for parameter in solver_class(solver).space}
-        assert set(params) - {"solver"} <= own
 
 
 def shared() -> SearchScheduler:

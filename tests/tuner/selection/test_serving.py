@@ -113,22 +113,6 @@ def test_what_all_can_load_costs_nothing(for_solr: Result) -> None:
     assert "had no trials" in said
 
 
-@pytest.mark.thorough
-def test_a_given_split_is_served_too(home: Path) -> None:
-    result = tuned(home, "solr", data=graded(60, 0), vali=graded(30, 2), test="none", plan="split", trials=6, name="v")
-    export(result.best_model, "solr")
-    assert result.restriction is not None and result.restriction.best == result.best.solver  # nothing is blended
-
-
-@pytest.mark.thorough
-def test_several_splits_are_summed_up(home: Path) -> None:
-    nested: dict[str, Any] = {"plan": "nested", "outer": 2, "test": None, "name": "nested"}
-    result = tuned(home, "solr", data=graded(40, 0), solvers=("RidgeRanker", "GBDTRanker"), trials=3, **nested)
-    export(result.best_model, "solr")
-    assert result.restriction is not None and result.restriction.systems == ("solr",)
-    assert "solr" in " ".join(result.conclusion.details)
-
-
 def with_missing(n_queries: int, seed: int) -> Queries:
     """Graded queries in which one value in five is missing."""
     queries = graded(n_queries, seed)

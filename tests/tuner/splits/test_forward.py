@@ -18,8 +18,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.deployment import engines
 from ranktune.tuner.splits.forward import blocks, forward_folds
 from ranktune.tuner.splits.gaps import check_gap, gap_of
-from ranktune.tuner.splits.plans import Progressive, fresh_plan
-from ranktune.tuner.splits.split import Development, nested_splits, validation_plan, with_test
+from ranktune.tuner.splits.split import Development, validation_plan, with_test
 
 
 def timed(times: Floats, first: int = 0) -> Queries:
@@ -104,26 +103,6 @@ def test_queries_that_are_not_before_a_given_test_are_left_out() -> None:
     untimed = Queries.from_arrays([[1.0], [2.0]], [0, 1])
     with pytest.raises(DataError, match="or some have none"):
         with_test(QuerySplit("s", timed(np.arange(30.0)), test=untimed), 0)
-
-
-def test_plans_go_by_time() -> None:
-    times = np.random.default_rng(0).permutation(60).astype(float)
-    development = Development(timed(times), 0)
-    plan = validation_plan(development, None, 0)
-    assert isinstance(plan, tuple) and len(plan) == 5 and fresh_plan(plan, development.queries, 0) == ()
-    in_order = validation_plan(development, None, 0, permutations=10)
-    assert isinstance(in_order, Progressive) and len(in_order.orders) == 1
-    assert times[in_order.orders[0]].tolist() == sorted(times)
-    single = validation_plan(development, None, 0, strict=True, gap="2")
-    assert isinstance(single, tuple)
-    (fold,) = single
-    assert set(times[fold.vali]) == set(range(48, 60)) and times[fold.train].max() == 45
-    given = validation_plan(Development(timed(np.append(np.arange(30.0), [20.0, 25.0])), 2), None, 0, strict=True)
-    assert isinstance(given, tuple) and given[0].train.tolist() == list(range(20))
-    for split in nested_splits(QuerySplit("s", timed(times)), 3, 0)[:-1]:
-        assert split.test is not None and split.train.time_of_query.max() < split.test.time_of_query.min()
-    with pytest.raises(ParameterError, match="one order of time"):
-        validation_plan(development, None, 0, repeats=2)
 
 
 def test_a_query_that_comes_again_is_not_learnt_from_before() -> None:

@@ -108,14 +108,6 @@ def bits(lease: Lease) -> bytes:
     return np.asarray(lease.incumbent).tobytes()
 
 
-def test_a_trial_that_the_owner_puts_back_is_evaluated_alike_by_a_worker(leases: Leases) -> None:
-    incumbent, race = np.array([0.1 + 0.2, 1.0 / 3.0]), Race(level=0.1 + 0.2, min_queries=3)
-    leases.give_back([some(leases.give(0, PARAMS, "lane", 2.5, incumbent, race, True)).token])
-    taken = some(leases.claim("a"))
-    assert bits(taken) == incumbent.tobytes()
-    assert (taken.limit, taken.race, taken.path) == (2.5, race, True)
-
-
 def test_a_trial_carries_when_it_is_stopped(leases: Leases) -> None:
     races = [Race(level=0.1 + 0.2, min_queries=3), POLICY.race]
     for number, race in enumerate(races):
@@ -202,15 +194,6 @@ def test_handing_in_twice_is_as_once_and_stale_tokens_are_refused(leases: Leases
     leases.close(0)
     assert leases.deliver(0, lease.token, DONE)  # the answer to the first may have been lost
     assert leases.collect() == [] and leases.rows() == []
-
-
-def test_who_was_given_up_cannot_hand_in(leases: Leases, clock: Clock) -> None:
-    leases.offer(0, PARAMS)
-    lease = some(leases.claim("w"))
-    lapse(leases, clock)
-    assert states(leases) == {0: "waiting 2"}
-    assert not leases.deliver(0, lease.token, DONE)
-    assert leases.renew([lease.token]) == set()
 
 
 def lapse(leases: Leases, clock: Clock, seconds: float = PERIOD, step: float = PERIOD / 10) -> list[tuple[int, bool]]:

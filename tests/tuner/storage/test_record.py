@@ -7,12 +7,11 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
-import optuna
 import pytest
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from optuna.trial import TrialState
 
-from ranktune.dashboards.records.file import RecordReader
+from ranktune.dashboards.records.reader import RecordReader
 from ranktune.solvers.core.errors import Damaged
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.task import TaskOutcome
@@ -76,16 +75,6 @@ def test_trials_come_by_number_whatever_the_order_of_finishing(tmp_path: Path, s
         record.append(number, PARAMS, DISTRIBUTIONS, TaskOutcome({"map": VALUES}))
     assert [number_of(t) for t in record.trials()] == [0, 1, 2]
     record.close()
-
-
-def test_optuna_reads_the_record(tmp_path: Path) -> None:
-    record = Record(tmp_path, "s", "map")
-    record.append(0, PARAMS, DISTRIBUTIONS, TaskOutcome({"map": VALUES}))
-    record.close()
-    study = optuna.load_study(study_name="s", storage=f"sqlite:///{tmp_path / 'record.db'}")
-    assert study.best_value == 0.5
-    assert study.best_params == PARAMS
-    study._storage.remove_session()
 
 
 def test_commits_are_durable(tmp_path: Path) -> None:

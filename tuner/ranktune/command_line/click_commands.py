@@ -101,8 +101,8 @@ def clicks(
         progress=to_error,
     )
     if report is not None:
-        from ranktune.dashboards.web.judged_log import judged_html
-        from ranktune.dashboards.web.report import write_page
+        from ranktune.dashboards.web.one_view import judged_html
+        from ranktune.dashboards.web.page import write_page
 
         write_page(judged_html(result, output.name), report)
     if as_json:

@@ -214,7 +214,7 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Print the explanation as a table, or as JSON."""
-    from ranktune.dashboards.terminal.explanations import explanation
+    from ranktune.dashboards.terminal.reports import explanation
     from ranktune.explaining import explain
 
     find_solvers(solver)
@@ -350,7 +350,8 @@ def reproduce(
     """Compare published figures of a PAPER with those of RankTune. Both are of the same data.
 
     Every system is trained as in the paper: validation queries choose its parameters, test queries give the figure.
-    Each statement of the paper has a verdict, yes, refuted or cannot be checked, with the reason.
+    Each statement of the paper has a verdict with the reason: confirmed, refuted (significantly the other
+    way), not shown (the data cannot tell), or cannot be checked.
 
     For data without published figures, only those of RankTune are printed. On two cores MQ2008 and OHSUMED together
     take up to three minutes, figures included.

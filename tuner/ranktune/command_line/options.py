@@ -295,7 +295,7 @@ def console(wide: bool = False) -> Console:
     from ranktune.dashboards.terminal.tables import Screen
 
     if _FORM:
-        from ranktune.dashboards.terminal.formats import formatted
+        from ranktune.dashboards.terminal.tables import formatted
 
         class Formatted(Screen):
             def print(self, *objects: Any, **_: Any) -> None:

@@ -93,7 +93,7 @@ def summary(outcome: PaperOutcome) -> RenderableType:
 def _verdicts(verdicts: Sequence[ClaimVerdict]) -> RichTable:
     shown = table(("source", "claim", "verdict", "measured here"), ())
     for verdict in verdicts:
-        shown.add_row(verdict.source, verdict.claim, verdict.word, verdict.reason)
+        shown.add_row(verdict.source, verdict.claim, verdict.finding, verdict.reason)
     return shown
 
 

@@ -96,7 +96,7 @@ def watch(
 
     Example:  ranktune watch shop today.csv
     """
-    from ranktune.dashboards.terminal.drift import drift_table
+    from ranktune.dashboards.terminal.reports import drift_table
     from ranktune.tuner.drift import watch
 
     found = watch(
@@ -163,12 +163,12 @@ def retune(
 def _show_versions(shared: Given, page: Path | None, as_json: bool, wide: bool) -> None:
     """Print all versions of a study, and what changed."""
     from ranktune.dashboards.records.versions import history_of
-    from ranktune.dashboards.terminal.history import changes, history_table
+    from ranktune.dashboards.terminal.reports import changes, history_table
     from ranktune.tuner.study.home import home_folder
 
     found = history_of(home_folder(shared["home"]), shared["name"])
     if page is not None:
-        from ranktune.dashboards.web.history import write_history
+        from ranktune.dashboards.web.one_view import write_history
 
         write_history(found, page)
     if as_json:
