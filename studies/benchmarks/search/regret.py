@@ -23,7 +23,8 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.studies.benchmarks.search.problems import KINDS, TestProblem
 from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
 from ranktune.studies.benchmarks.turnkey.results import critical_difference, friedman
-from ranktune.studies.papers.tuner_runs import SIGNIFICANT, mann_whitney
+from ranktune.studies.papers.claims import SIGNIFICANT
+from ranktune.studies.papers.tuner_runs import mann_whitney
 from ranktune.tuner.statistics.comparisons import ALPHA, signed_rank
 
 MARKS = (5, 10, 20, 30, 60, 100)

@@ -20,7 +20,6 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.registry import SOLVERS
 from ranktune.studies.papers import protocols
-from ranktune.studies.papers.claims import ClaimVerdict, Finding
 from ranktune.studies.papers.published import (
     MEAN_RANK,
     PAPERS,

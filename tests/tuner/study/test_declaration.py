@@ -165,7 +165,7 @@ def test_the_study_of_the_paper_is_one_word() -> None:
     study = Study(preset="ElasticRank")
     assert (study.preset, study.solvers, study.sampler) == ("elasticrank", ("Ranker",), "thompson")
     assert (study.acquisition, study.trials, study.n_trials) == ("thompson", 30, 30)
-    assert PRESETS["elasticrank"].kept(vars(study)) == str(PRESETS["elasticrank"]) == LISTED
+    assert PRESETS["elasticrank"].unchanged(vars(study)) == str(PRESETS["elasticrank"]) == LISTED
     assert Study(preset="elasticrank", timeout=60).trials == 30
 
 
@@ -180,7 +180,7 @@ def test_the_study_of_the_paper_is_one_word() -> None:
 )
 def test_what_is_given_takes_precedence(given: dict[str, Any], kept: str) -> None:
     study = Study(preset="elasticrank", **given)
-    assert PRESETS["elasticrank"].kept(vars(study)) == kept
+    assert PRESETS["elasticrank"].unchanged(vars(study)) == kept
     assert Study.from_dict(study.as_dict()) == study  # a declaration that is read stays as it is
     assert replace(study, trials=50).trials == 50
 
