@@ -89,7 +89,7 @@ class SmoothedPairs:
     threads: int = 1
 
     @cached_property
-    def _lists(self) -> kernels.SmoothedLists:
+    def _lists(self) -> kernels.NoisyLists:
         return self.weights.lists(self.queries)
 
     def derivatives(self, scores: Floats, number: int) -> tuple[Floats, Floats]:

@@ -55,7 +55,7 @@ class PairRule(NamedTuple):
     margin: float
     values: Floats
     mean: bool = True
-    noise: noisy.SmoothedWeights | None = None
+    noise: noisy.NoisyRule | None = None
     valued: bool = True
 
 
@@ -106,7 +106,7 @@ def mean_losses(rule: PairRule, lists: PairLists, weights: Floats, scores: Float
 @compiled
 def list_loss(
     rule: PairRule,
-    noise: noisy.SmoothedWeights | None,
+    noise: noisy.NoisyRule | None,
     s: Floats,
     codes: Codes,
     k: int,
@@ -138,12 +138,12 @@ def list_loss(
 
 @compiled
 def noisy_pairs(
-    noise: noisy.SmoothedWeights, s: Floats, codes: Codes, k: int, u: Floats, x: Floats, key: int, slope: Floats
+    noise: noisy.NoisyRule, s: Floats, codes: Codes, k: int, u: Floats, x: Floats, key: int, slope: Floats
 ) -> tuple[float, float]:
     """Sum over the pairs that have a weight in noisy rankings, which are the same in every round."""
     starts, keys, share = np.array([0, len(s)]), np.array([key]), np.ones(1)
     levels = np.full(1, k, dtype=np.uint32)
-    lists = noisy.SmoothedLists(starts, u, codes, levels, share, keys, x)
+    lists = noisy.NoisyLists(starts, u, codes, levels, share, keys, x)
     return noisy.derivatives(noise, lists, 0, 0, 1, s, slope, np.empty(len(s)))
 
 

@@ -104,7 +104,7 @@ class PairwiseLoss(Composable):
         self._check_cost(longest, len(values) * max(self._samples, 1))
         margin, noise = float(getattr(self, "margin", 1.0)), None
         if isinstance(self.weight, NoisyWeight):
-            noise = noisy.SmoothedWeights(self.weight.kind, values, self._samples, table_of(0), True, self.phi, margin)
+            noise = noisy.NoisyRule(self.weight.kind, values, self._samples, table_of(0), True, self.phi, margin)
         return PairRule(self.phi, margin, values, self.average == "queries", noise)
 
     def lists(self, queries: Queries, others: Floats = NO_GRADES) -> PairLists:

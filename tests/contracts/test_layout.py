@@ -81,7 +81,7 @@ MOST_MODULES = 14
 """Modules of a package, __init__ and __main__ apart."""
 MOST_LINES = 400
 """Lines of a file."""
-LONGER = {"solvers/data/queries.py": 425, "solvers/losses/smoothed/kernels.py": 408}
+LONGER = {"solvers/data/queries.py": 423, "solvers/losses/smoothed/kernels.py": 406}
 """Files that are longer, which may only become shorter."""
 MOST_IMPORTS = 25
 """Modules of the project that a module imports, in functions too."""

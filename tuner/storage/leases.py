@@ -40,7 +40,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from ranktune.solvers.core.arrays import Floats, python_value
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.names import current_names
-from ranktune.tuner.evaluation.outcome_checks import pack, unpack
+from ranktune.tuner.evaluation.serialization import pack, unpack
 from ranktune.tuner.evaluation.task import TaskOutcome
 from ranktune.tuner.policy.policy import POLICY, Race
 from ranktune.tuner.storage.database import INCUMBENTS, LEASES, RACES

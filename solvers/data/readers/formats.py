@@ -136,10 +136,10 @@ READERS: NamedTable[DataReader] = NamedTable(
             "TREC",
             ".run, or a folder of them, with --qrels FILE",
             endings=(".run", ".trec"),
-            folder="ranktune.solvers.rankings.scores:runs_in",
+            folder=f"{_TABLES}.runs:runs_in",
             line=f"{_HERE}:is_run_line",
             options="FrameOptions",
-            table="ranktune.solvers.rankings.scores:read_run_table",
+            table=f"{_TABLES}.runs:read_run_table",
         ),
         "judgments": DataReader(
             line=f"{_HERE}:is_judgment_line",

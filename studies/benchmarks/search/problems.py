@@ -46,7 +46,7 @@ PLATEAUS, CONSTRAINED, TWO, NOISY, LEARNERS, RANKINGS, TABLES = KINDS[6:]
 
 
 @dataclass(frozen=True)
-class TestProblem:
+class SearchProblem:
     """A loss, its minimum (None where unknown), its space where declared.
 
     kind: its class, one of KINDS. noise: the standard deviation of what observed values have beside the loss.
@@ -145,21 +145,21 @@ def _queries(source: str, at_most: int) -> tuple[Queries, Queries]:
 
 
 PROBLEMS = {
-    "func3c": TestProblem(func3c, -0.7221),
-    "hart6m": TestProblem(hart6m, -3.0391),
-    "layers": TestProblem(layers, 0.0, kind=CONDITIONAL),
-    "stairs": TestProblem(stairs, 0.0, kind=PLATEAUS),
-    "levy20": TestProblem(levy20, 0.0, kind=MANY_NUMBERS),
-    "tree": TestProblem(Tree("breast_cancer"), None, kind=LEARNERS),
-    "tree-errors": TestProblem(Tree("digits", errors=True), None, kind=PLATEAUS),
-    **{name: TestProblem(values, -area, corner=corner, kind=TWO) for name, (values, corner, area) in FRONTS.items()},
+    "func3c": SearchProblem(func3c, -0.7221),
+    "hart6m": SearchProblem(hart6m, -3.0391),
+    "layers": SearchProblem(layers, 0.0, kind=CONDITIONAL),
+    "stairs": SearchProblem(stairs, 0.0, kind=PLATEAUS),
+    "levy20": SearchProblem(levy20, 0.0, kind=MANY_NUMBERS),
+    "tree": SearchProblem(Tree("breast_cancer"), None, kind=LEARNERS),
+    "tree-errors": SearchProblem(Tree("digits", errors=True), None, kind=PLATEAUS),
+    **{name: SearchProblem(values, -area, corner=corner, kind=TWO) for name, (values, corner, area) in FRONTS.items()},
 }
 
 
-def known_problems(folder: Path | None = None) -> dict[str, TestProblem]:
+def known_problems(folder: Path | None = None) -> dict[str, SearchProblem]:
     """Return the problems by name, with those of the data sets in folder."""
     losses = {"api-search-composition": _Ranking("api-search", 150)}
     for name in ("MQ2008", "OHSUMED"):
         if folder is not None and (folder / name).is_dir():
             losses[f"{name.lower()}-composition"] = _Ranking(str(folder / name))
-    return PROBLEMS | {name: TestProblem(loss, None, loss.space, kind=RANKINGS) for name, loss in losses.items()}
+    return PROBLEMS | {name: SearchProblem(loss, None, loss.space, kind=RANKINGS) for name, loss in losses.items()}

@@ -20,7 +20,7 @@ import numpy as np
 import scipy
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.studies.benchmarks.search.problems import KINDS, TestProblem
+from ranktune.studies.benchmarks.search.problems import KINDS, SearchProblem
 from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
 from ranktune.studies.benchmarks.turnkey.results import critical_difference, friedman
 from ranktune.studies.papers.claims import SIGNIFICANT
@@ -67,7 +67,7 @@ class Selection:
     """The runs to show: of some problems, samplers, seeds and a setting."""
 
     runs: Mapping[Key, SearchRun]
-    problems: Mapping[str, TestProblem]
+    problems: Mapping[str, SearchProblem]
     titles: Sequence[str]
     names: Sequence[str]
     seeds: Sequence[int]

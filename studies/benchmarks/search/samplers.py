@@ -27,7 +27,7 @@ from ranktune.solvers.core.files.private import private_folder
 from ranktune.studies.benchmarks.cases import seeds_of
 from ranktune.studies.benchmarks.results import add_missing, stored_results
 from ranktune.studies.benchmarks.search import regret
-from ranktune.studies.benchmarks.search.problems import KINDS, TestProblem, known_problems
+from ranktune.studies.benchmarks.search.problems import KINDS, SearchProblem, known_problems
 from ranktune.studies.benchmarks.search.programs import hypervolume
 from ranktune.studies.benchmarks.search.regret import ProblemSetting, SearchRun, Selection, duel, rank_tables
 from ranktune.studies.benchmarks.search.suite import SUITE
@@ -75,7 +75,7 @@ def available(libraries: Mapping[str, Iterable[str]]) -> tuple[list[str], list[B
     return [name for name, lacking in missed.items() if not lacking], [BenchmarkTable("Left out", rows)] if rows else []
 
 
-def titles_of(text: str, problems: Mapping[str, TestProblem]) -> list[str]:
+def titles_of(text: str, problems: Mapping[str, SearchProblem]) -> list[str]:
     """Return the problems that are named, or in a class that is named, or all for 'suite'."""
     groups = {kind: [title for title in problems if problems[title].kind == kind] for kind in KINDS} | {
         EVERY: list(problems)
@@ -147,13 +147,15 @@ def absent(libraries: Iterable[str]) -> list[str]:
     return [library for library in libraries if library and find_spec(library) is None]
 
 
-def lacks(problem: TestProblem) -> list[str]:
+def lacks(problem: SearchProblem) -> list[str]:
     """Return the module and the file that a problem needs and that are not there."""
     files = [] if problem.file is None or problem.file.is_file() else [problem.file.name]
     return absent([problem.library]) + files
 
 
-def sampler_of(name: str, problem: TestProblem, seed: int, number: int, last: BaseSampler | None = None) -> BaseSampler:
+def sampler_of(
+    name: str, problem: SearchProblem, seed: int, number: int, last: BaseSampler | None = None
+) -> BaseSampler:
     """Return the sampler called name for a trial: one of SAMPLERS, VARIANTS or PEERS, which keep the last one."""
     if name in VARIANTS:
         return VARIANTS[name](seed=seed, conditions=problem.space, number=number)
@@ -164,7 +166,7 @@ def sampler_of(name: str, problem: TestProblem, seed: int, number: int, last: Ba
         return last or PEERS[name](seed=int(np.random.SeedSequence([seed]).generate_state(1)[0] >> 1))
 
 
-def run(problem: TestProblem, title: str, name: str, seed: int, setting: ProblemSetting) -> SearchRun:
+def run(problem: SearchProblem, title: str, name: str, seed: int, setting: ProblemSetting) -> SearchRun:
     """Return one run of a sampler, in the order in which trials ended."""
     study = optuna.create_study(directions=["minimize"] * (1 if problem.corner is None else 2))
     durations = np.random.default_rng([seed, DURATIONS]).lognormal(0.0, 0.5, setting.trials)
@@ -196,7 +198,7 @@ def run(problem: TestProblem, title: str, name: str, seed: int, setting: Problem
     return SearchRun(title, name, seed, setting.workers, picks)
 
 
-def _limit(trial: Trial, problem: TestProblem, name: str) -> float:
+def _limit(trial: Trial, problem: SearchProblem, name: str) -> float:
     """Return by how much a trial breaks limits in all, and set them on it where the sampler sees them."""
     limits = [] if problem.limits is None else problem.limits(trial.params)
     if name not in BLIND:

@@ -23,7 +23,7 @@ import numpy as np
 from optuna.trial import Trial
 
 from ranktune.solvers.registry import solver_class
-from ranktune.studies.benchmarks.search.problems import TABLES, TestProblem
+from ranktune.studies.benchmarks.search.problems import TABLES, SearchProblem
 from ranktune.studies.benchmarks.task_table import mean_value, unpack
 from ranktune.studies.benchmarks.tasks import DRAWN
 from ranktune.tuner.gp.encoding import SpaceEncoding
@@ -73,10 +73,10 @@ class Tabulated:
         return float(trees.predict(encoding.embed(arranged(self.space, [self.space.suggest(trial)])[1]))[0])
 
 
-def tabulated() -> dict[str, TestProblem]:
+def tabulated() -> dict[str, SearchProblem]:
     """Return the problems by name. Their file is read at the first evaluation."""
     result = {}
     for seed in SEEDS:
         loss = Tabulated(f"{DRAWN}-{seed}", BOOSTED[seed % len(BOOSTED)])
-        result[f"{loss.solver.lower()}-{seed}"] = TestProblem(loss, 0.0, loss.space, kind=TABLES, file=FILE)
+        result[f"{loss.solver.lower()}-{seed}"] = SearchProblem(loss, 0.0, loss.space, kind=TABLES, file=FILE)
     return result

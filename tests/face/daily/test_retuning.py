@@ -108,7 +108,7 @@ def test_unrelated_trials_have_no_influence(home: Path, monkeypatch: pytest.Monk
     measured = earlier.per_query
     observed = [one if k in measured else replace(one, value=1 - one.value) for k, one in enumerate(earlier.observed)]
     with monkeypatch.context() as patch:
-        patch.setattr("ranktune.daily.retuning._observed", lambda trial, path: observed.pop(0))
+        patch.setattr("ranktune.daily.portfolio._observed", lambda trial, path: observed.pop(0))
         other = again(blank, day(4, (0.0, 0.0, 0.0, 1.0)), version="noise", trials=8)
     assert other.evidence["movement"]["variance"] is None
     assert [t.params for t in record(StudyFolder(blank / "noise"), "").trials] == [t.params for t in first]

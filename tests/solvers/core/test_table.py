@@ -82,8 +82,8 @@ def test_things_are_added_and_removed(kinds: NamedTable[Any]) -> None:
 
 def test_nothing_is_imported_before_it_is_used() -> None:
     code = (
-        "import sys; from ranktune.solvers.core.table import Entry, Table;"
-        "kinds = Table('kind', {'Fraction': Entry('fractions')}, package='');"
+        "import sys; from ranktune.solvers.core.table import NamedTable, TableEntry;"
+        "kinds = NamedTable('kind', {'Fraction': TableEntry('fractions')}, package='');"
         "list(kinds), kinds.names, kinds.spelling('fraction'), 'Fraction' in kinds;"
         "print('fractions' in sys.modules, 'numpy' in sys.modules)"
     )

@@ -11,7 +11,7 @@ import scipy
 from typer.testing import CliRunner
 
 from ranktune.studies.benchmarks.__main__ import app
-from ranktune.studies.benchmarks.search.problems import KINDS, PROBLEMS, TestProblem
+from ranktune.studies.benchmarks.search.problems import KINDS, PROBLEMS, SearchProblem
 from ranktune.studies.benchmarks.search.regret import ProblemSetting, SearchRun, Selection, duel, rank_tables
 from ranktune.studies.benchmarks.search.samplers import BLIND, NEEDS, PEERS, absent, run
 from ranktune.studies.benchmarks.search.suite import SUITE
@@ -117,7 +117,9 @@ def made(problem: str, sampler: str, regrets: list[float]) -> list[SearchRun]:
 
 def selection(values: dict[str, dict[str, list[float]]]) -> Selection:
     runs = [each for title, of in values.items() for name, regrets in of.items() for each in made(title, name, regrets)]
-    known = {title: TestProblem(lambda trial: 0.0, 0.0, kind="mixed" if title < "c" else "fronts") for title in values}
+    known = {
+        title: SearchProblem(lambda trial: 0.0, 0.0, kind="mixed" if title < "c" else "fronts") for title in values
+    }
     return Selection(
         {run.key: run for run in runs}, known, list(values), ["x", "y", "z"], range(2), ProblemSetting(1, 1)
     )

@@ -16,7 +16,7 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.evaluation import evaluate, fitting
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.models import growing_model, kept_model, rounds_of
-from ranktune.tuner.evaluation.outcome_checks import pack, unpack
+from ranktune.tuner.evaluation.serialization import pack, unpack
 from ranktune.tuner.evaluation.task import Rounds, Task, listening
 from ranktune.tuner.splits.plans import PLAN, Fold
 from ranktune.tuner.splits.store import write_problem

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranktune.tuner.evaluation import outcome_checks as outcomes
-from ranktune.tuner.evaluation.outcome_checks import RESULT_CAP, pack, unpack
+from ranktune.tuner.evaluation import serialization
+from ranktune.tuner.evaluation.serialization import RESULT_CAP, pack, unpack
 from ranktune.tuner.evaluation.task import TaskOutcome
 
 FULL = TaskOutcome(
@@ -97,7 +97,7 @@ def test_arrays_that_claim_to_be_huge_or_hold_objects_are_refused() -> None:
 
 
 def test_a_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outcomes, "RESULT_CAP", 10_000)
+    monkeypatch.setattr(serialization, "RESULT_CAP", 10_000)
     bomb = with_array(bytes(20_001), zipfile.ZIP_DEFLATED)
     assert len(bomb) < 1000
     assert "too large when unpacked" in str(unpack(bomb).error)

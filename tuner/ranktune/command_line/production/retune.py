@@ -141,7 +141,7 @@ def retune(
         )
     if page is not None:
         raise typer.BadParameter("needs --history.", param_hint="--page")
-    from ranktune import retuning
+    from ranktune.daily import retuning
 
     ended = retuning.ended(*(shared[name] for name in ("name", "data", "vali", "test", "version", "home")))
     if ended is not None:
