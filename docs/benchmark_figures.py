@@ -8,13 +8,13 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from ranktune.studies.benchmarks.tables import Cell, Row, Table
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Cell, Row
 
 COLOURS = ("#1b6ca8", "#d1495b", "#6c757d", "#2e933c", "#8f5db7", "#c98b0b", "#0f8b8d")
 """Of series, the first of which is RankTune's."""
 
 
-def draw(name: str, tables: Sequence[Table], path: Path) -> None:
+def draw(name: str, tables: Sequence[BenchmarkTable], path: Path) -> None:
     """Write the figure of a result as SVG, the same bytes for the same numbers."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -32,7 +32,7 @@ def number(value: Cell) -> float | None:
 
 def bars(
     figure: Any,
-    tables: Sequence[Table],
+    tables: Sequence[BenchmarkTable],
     *,
     of: str,
     column: str,
@@ -60,7 +60,7 @@ def _wrapped(text: str, width: int = 40) -> str:
 
 def lines(
     figure: Any,
-    tables: Sequence[Table],
+    tables: Sequence[BenchmarkTable],
     *,
     of: str,
     columns: Sequence[str],
@@ -81,7 +81,7 @@ def lines(
     axes.legend(frameon=False, fontsize=8)
 
 
-def ranks(figure: Any, tables: Sequence[Table]) -> None:
+def ranks(figure: Any, tables: Sequence[BenchmarkTable]) -> None:
     """Draw the mean rank of each sampler among all problems over the number of trials."""
     axes = figure.add_subplot()
     table = next(table for table in tables if table.title.startswith("Mean ranks, all"))
@@ -94,7 +94,7 @@ def ranks(figure: Any, tables: Sequence[Table]) -> None:
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
-def curves(figure: Any, tables: Sequence[Table]) -> None:
+def curves(figure: Any, tables: Sequence[BenchmarkTable]) -> None:
     """Draw the median regret of each sampler over the number of trials, a panel for each problem."""
     rows = tables[0].rows
     problems = list(dict.fromkeys(str(row["problem"]) for row in rows))
@@ -111,7 +111,7 @@ def curves(figure: Any, tables: Sequence[Table]) -> None:
     figure.axes[0].legend(frameon=False, fontsize=7)
 
 
-FIGURES: Mapping[str, Callable[[Any, Sequence[Table]], None]] = {
+FIGURES: Mapping[str, Callable[[Any, Sequence[BenchmarkTable]], None]] = {
     "memory": partial(bars, of="solver", column="peak MB", label="peak memory, MB", ours=("",)),
     "objective": partial(bars, of="method", column="to 0.0001", label="seconds to 0.0001 above the lowest objective"),
     "parser": partial(bars, of="reader", column="MB/s", label="ranking text, MB a processor second"),

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ranktune.docs.benchmark_figures import FIGURES, draw
-from ranktune.studies.benchmarks.results import Result
+from ranktune.studies.benchmarks.results import BenchmarkResult
 from ranktune.studies.benchmarks.tables import markdown
 
 FOLDER = Path(__file__).parent / "benchmarks"
@@ -36,7 +36,7 @@ def write_benchmark_pages(folder: Path = FOLDER) -> list[Path]:
     return written
 
 
-def _drawn(name: str, results: Mapping[str, Result], folder: Path) -> dict[str, Path]:
+def _drawn(name: str, results: Mapping[str, BenchmarkResult], folder: Path) -> dict[str, Path]:
     """Write the figures of results, and return their files by part."""
     drawn = {}
     for part, result in results.items():
@@ -78,10 +78,10 @@ def _write(page: Path, text: str) -> None:
         page.write_text(text, encoding="utf-8")
 
 
-def results_of(name: str, folder: Path = FOLDER) -> dict[str, Result]:
+def results_of(name: str, folder: Path = FOLDER) -> dict[str, BenchmarkResult]:
     """Return the stored results of a benchmark by the name of their part, first that without a name."""
     stored = sorted([*folder.glob(f"results/{name}.json"), *folder.glob(f"results/{name}.*.json")], key=_part)
-    return {_part(path): Result.read(path) for path in stored}
+    return {_part(path): BenchmarkResult.read(path) for path in stored}
 
 
 def _part(path: Path) -> str:
@@ -102,7 +102,7 @@ def _titled(part: str, text: str) -> str:
     return f"{part.capitalize()}: {text}" if part else text
 
 
-def page_of(introduction: str, results: Mapping[str, Result], figures: Mapping[str, Path]) -> str:
+def page_of(introduction: str, results: Mapping[str, BenchmarkResult], figures: Mapping[str, Path]) -> str:
     """Return a page: the introduction, and of each result the figure, the tables, and how they were measured."""
     title = introduction.splitlines()[0].removeprefix("# ")
     parts = [introduction.strip()]
@@ -116,7 +116,7 @@ def page_of(introduction: str, results: Mapping[str, Result], figures: Mapping[s
     return "\n".join(parts) + "\n"
 
 
-def conditions(result: Result) -> str:
+def conditions(result: BenchmarkResult) -> str:
     """Return how a result was measured: the command, the machine, the load, the versions."""
     libraries = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     lines = ["## How it was measured", "", "```text", f"$ {result.command}", "```", ""]

@@ -52,7 +52,10 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars: dict[str, list[str]] = {"tutorial/index": []}  # it is the only page of its section
+html_sidebars: dict[str, list[str]] = {
+    "tutorial/index": [],
+    "coming_from/index": [],
+}  # the only pages of their sections
 html_theme_options = {
     "show_prev_next": True,
     "navbar_align": "left",

@@ -16,7 +16,7 @@ import ranktune.solvers
 from ranktune.arguments import TuneArguments
 from ranktune.command_line.options import has_option
 from ranktune.docs.llms import PLACE, llms_text
-from ranktune.solvers.core.declared import Declared, declared
+from ranktune.solvers.core.declared import DeclaredField, declared
 from ranktune.solvers.names import SOLVERS
 
 FOLDER = Path(__file__).parent / "reference"
@@ -76,6 +76,7 @@ def command_line_page() -> str:
         "| 2 | invalid input, which the message names |",
     ]
     parts += ["| 3 | every trial of a study failed |", "| 4 | `--fail-unless-better`, and the model is not better |"]
+    parts += ["| 10, 11 | `ranktune retune`: the model was refitted, or replaced |"]
     parts += ["| 70 | an unexpected error; the message names a file with the details |", "| 130 | interrupted |"]
     for words in ([], *([name] for name in _commands())):
         command = " ".join(["ranktune", *words])
@@ -134,12 +135,12 @@ def _study_file() -> str:
     )
 
 
-def _option(one: Declared) -> str:
+def _option(one: DeclaredField) -> str:
     """Return the option of `ranktune tune` for a field, nothing where there is none."""
     names = one.setting.options or (f"--{one.name.replace('_', '-')}",)
     return f"`{names[0]}`" if has_option(TuneArguments, one) and not one.setting.positional else ""
 
 
-def _as_toml(one: Declared) -> str:
+def _as_toml(one: DeclaredField) -> str:
     """Return the default of a field as a study file spells it, nothing where there is none."""
     return "" if one.default is None or one.default is MISSING else f"`{json.dumps(one.default)}`"

@@ -18,14 +18,14 @@ if TYPE_CHECKING:  # types for editors and type checkers, one line a public name
     from ranktune.solvers.boosting.lightgbm.regression import GBDTRanker as GBDTRanker
     from ranktune.solvers.boosting.lightgbm.regression import RandomForestRanker as RandomForestRanker
     from ranktune.solvers.boosting.rank_boost import RankBoost as RankBoost
-    from ranktune.solvers.boosting.symmetric.ranker import SymmetricGBDT as SymmetricGBDT
+    from ranktune.solvers.boosting.symmetric import SymmetricGBDT as SymmetricGBDT
     from ranktune.solvers.boosting.xgboost import XGBoostRanker as XGBoostRanker
     from ranktune.solvers.core.space import Choice as Choice
     from ranktune.solvers.core.space import Float as Float
     from ranktune.solvers.core.space import Int as Int
     from ranktune.solvers.core.space import When as When
     from ranktune.solvers.data.queries import Queries as Queries
-    from ranktune.solvers.distillation.distil import distil as distil
+    from ranktune.solvers.distillation import distil as distil
     from ranktune.solvers.linear.best_feature import BestFeature as BestFeature
     from ranktune.solvers.linear.domination import DominationRank as DominationRank
     from ranktune.solvers.linear.pointwise import LogisticRanker as LogisticRanker

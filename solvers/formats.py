@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ranktune.solvers.abilities import LINEAR, MISSING_SIDES, MISSING_WEIGHTS, TREES, WITHIN
-from ranktune.solvers.core.table import Table, named
+from ranktune.solvers.core.table import NamedTable, named
 
 if TYPE_CHECKING:
-    from ranktune.solvers.export.source import Source
+    from ranktune.solvers.export.source import ExportedModel
 
-Writer: TypeAlias = "Callable[[Source], str | bytes]"
+Writer: TypeAlias = "Callable[[ExportedModel], str | bytes]"
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Format:
     def holds(self, parts: Set[str]) -> bool:
         """Return whether it can express a model of these parts (`ranktune.solvers.models.blend.needs_of`)."""
         kinds = {LINEAR: self.linear, TREES: self.trees, WITHIN: bool(self.within)}
-        held = kinds | {MISSING_WEIGHTS: self.missing_weights, MISSING_SIDES: self.missing_sides}
-        return all(held.get(part, False) for part in parts) and (len(parts & kinds.keys()) < 2 or self.blends)
+        abilities = kinds | {MISSING_WEIGHTS: self.missing_weights, MISSING_SIDES: self.missing_sides}
+        return all(abilities.get(part, False) for part in parts) and (len(parts & kinds.keys()) < 2 or self.blends)
 
 
 _PLUGIN = (
@@ -58,7 +58,7 @@ _PLUGIN = (
 )
 _EVERYTHING: Mapping[str, Any] = {"blends": True, "missing_weights": True, "missing_sides": True}
 
-FORMATS: Table[Format] = Table(
+FORMATS: NamedTable[Format] = NamedTable(
     "format",
     {
         "solr": Format(
@@ -77,7 +77,7 @@ FORMATS: Table[Format] = Table(
         ),
         "vespa": Format(
             "a rank profile for Vespa's schema",
-            "vespa:vespa",
+            "search_engines:vespa",
             "Put it into your schema, see what each feature stands for there, deploy, and query with ranking=NAME.",
             **_EVERYTHING,
         ),
@@ -103,7 +103,7 @@ FORMATS: Table[Format] = Table(
         ),
         "lightgbm": Format(
             "LightGBM's libraries (trees)",
-            "lightgbm:lightgbm",
+            "text:lightgbm",
             'Rank:    lightgbm.Booster(model_file="FILE").predict(X)',
             linear=False,
             missing_sides=True,

@@ -6,44 +6,44 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ranktune.solvers.core.declared import Former
-from ranktune.solvers.core.table import Entry, Table
+from ranktune.solvers.core.table import NamedTable, TableEntry
 
 if TYPE_CHECKING:
     from ranktune.solvers.base.ranker import BaseRanker
     from ranktune.solvers.core.arrays import Json, JsonView
-    from ranktune.solvers.custom.ranker import CustomRanker
+    from ranktune.solvers.custom import CustomRanker
 
 SOLVER = "solver"
 """Name of the parameter that chooses among solvers."""
 
-SOLVERS: Table[type[BaseRanker]] = Table(
+SOLVERS: NamedTable[type[BaseRanker]] = NamedTable(
     "solver",
     {
-        "AdaRank": Entry("boosting.adarank"),
-        "BestFeature": Entry("linear.best_feature"),
-        "CatBoostRanker": Entry("boosting.catboost", library="catboost"),
-        "CommitteePerceptron": Entry("online.perceptrons"),
-        "DominationRank": Entry("linear.domination"),
-        "ElasticRank": Entry("linear.presets"),
-        "GBDTRanker": Entry("boosting.lightgbm.regression", library="lightgbm"),
-        "LambdaMART": Entry("boosting.lightgbm.lambda_mart", library="lightgbm"),
-        "LambdaRank": Entry("linear.presets"),
-        "ListNet": Entry("linear.presets"),
-        "LogisticRanker": Entry("linear.pointwise"),
-        "PAMIR": Entry("online.sampled_pairs"),
-        "PairwisePegasos": Entry("online.sampled_pairs"),
-        "PairwisePerceptron": Entry("online.perceptrons"),
-        "Prank": Entry("online.perceptrons"),
-        "RandomForestRanker": Entry("boosting.lightgbm.regression", library="lightgbm"),
-        "RankBoost": Entry("boosting.rank_boost"),
-        "RankSVM": Entry("linear.rank_svm"),
-        "Ranker": Entry("linear.ranker"),
-        "RidgeRanker": Entry("linear.pointwise"),
-        "SOLAR1": Entry("online.solar"),
-        "SOLAR2": Entry("online.solar"),
-        "SVRRanker": Entry("linear.pointwise"),
-        "SymmetricGBDT": Entry("boosting.symmetric.ranker"),
-        "XGBoostRanker": Entry("boosting.xgboost", library="xgboost"),
+        "AdaRank": TableEntry("boosting.adarank"),
+        "BestFeature": TableEntry("linear.best_feature"),
+        "CatBoostRanker": TableEntry("boosting.catboost", library="catboost"),
+        "CommitteePerceptron": TableEntry("online.perceptrons"),
+        "DominationRank": TableEntry("linear.domination"),
+        "ElasticRank": TableEntry("linear.presets"),
+        "GBDTRanker": TableEntry("boosting.lightgbm.regression", library="lightgbm"),
+        "LambdaMART": TableEntry("boosting.lightgbm.lambda_mart", library="lightgbm"),
+        "LambdaRank": TableEntry("linear.presets"),
+        "ListNet": TableEntry("linear.presets"),
+        "LogisticRanker": TableEntry("linear.pointwise"),
+        "PAMIR": TableEntry("online.sampled_pairs"),
+        "PairwisePegasos": TableEntry("online.sampled_pairs"),
+        "PairwisePerceptron": TableEntry("online.perceptrons"),
+        "Prank": TableEntry("online.perceptrons"),
+        "RandomForestRanker": TableEntry("boosting.lightgbm.regression", library="lightgbm"),
+        "RankBoost": TableEntry("boosting.rank_boost"),
+        "RankSVM": TableEntry("linear.rank_svm"),
+        "Ranker": TableEntry("linear.ranker"),
+        "RidgeRanker": TableEntry("linear.pointwise"),
+        "SOLAR1": TableEntry("online.solar"),
+        "SOLAR2": TableEntry("online.solar"),
+        "SVRRanker": TableEntry("linear.pointwise"),
+        "SymmetricGBDT": TableEntry("boosting.symmetric"),
+        "XGBoostRanker": TableEntry("boosting.xgboost", library="xgboost"),
     },
     package="ranktune.solvers",
     remedy="ranktune.register_solver adds your own.",
@@ -73,47 +73,49 @@ installed with RankTune competes when it is named.
 ONE_COLUMN = "BestFeature"
 """The solver of one column, which is the floor that models are compared with and no part of a blend."""
 
-CUSTOM: Table[type[CustomRanker]] = Table("base", {"CustomRanker": Entry("custom.ranker")}, package="ranktune.solvers")
+CUSTOM: NamedTable[type[CustomRanker]] = NamedTable(
+    "base", {"CustomRanker": TableEntry("custom")}, package="ranktune.solvers"
+)
 """The base of the solvers that users register."""
 
-PARTS: Table[object] = Table(
+PARTS: NamedTable[object] = NamedTable(
     "name",
     {
-        "PairwiseHinge": Entry("losses.pairwise"),
-        "PairwiseLogistic": Entry("losses.pairwise"),
-        "PairwiseSquaredHinge": Entry("losses.pairwise"),
-        "SoftmaxCrossEntropy": Entry("losses.listwise"),
-        "DominationLoss": Entry("losses.domination"),
-        "DeltaNDCG": Entry("losses.pair_weights"),
-        "DeltaRecall": Entry("losses.pair_weights"),
-        "NoisyNDCG": Entry("losses.pair_weights"),
-        "NoisyNeighbours": Entry("losses.pair_weights"),
-        "Uniform": Entry("losses.pair_weights"),
-        "ElasticNet": Entry("losses.penalties"),
-        "L1": Entry("losses.penalties"),
-        "L2": Entry("losses.penalties"),
-        "CoordinateDescent": Entry("optimizers.second_order"),
-        "Newton": Entry("optimizers.second_order"),
-        "FISTA": Entry("optimizers.proximal"),
-        "LBFGS": Entry("optimizers.batch"),
-        "OWLQN": Entry("optimizers.batch"),
-        "FOBOS": Entry("optimizers.one_pass"),
-        "PSGD": Entry("optimizers.one_pass"),
-        "RDA": Entry("optimizers.one_pass"),
-        "TGD": Entry("optimizers.one_pass"),
-        "Choice": Entry("core.space"),
-        "Float": Entry("core.space"),
-        "Int": Entry("core.space"),
-        "When": Entry("core.space"),
-        "Queries": Entry("data.queries"),
-        "Metric": Entry("metrics.metrics"),
-        "parse_metric": Entry("metrics.metrics"),
-        "LinearModel": Entry("models.linear"),
-        "TreeModel": Entry("models.tree_model"),
-        "load_model": Entry("models.base"),
-        "SavedRanker": Entry("base.saved"),
-        "distil": Entry("distillation.distil"),
-        "fit_blocks": Entry("base.blocks"),
+        "PairwiseHinge": TableEntry("losses.pairwise"),
+        "PairwiseLogistic": TableEntry("losses.pairwise"),
+        "PairwiseSquaredHinge": TableEntry("losses.pairwise"),
+        "SoftmaxCrossEntropy": TableEntry("losses.listwise"),
+        "DominationLoss": TableEntry("losses.domination"),
+        "DeltaNDCG": TableEntry("losses.pair_weights"),
+        "DeltaRecall": TableEntry("losses.pair_weights"),
+        "NoisyNDCG": TableEntry("losses.pair_weights"),
+        "NoisyNeighbours": TableEntry("losses.pair_weights"),
+        "Uniform": TableEntry("losses.pair_weights"),
+        "ElasticNet": TableEntry("losses.penalties"),
+        "L1": TableEntry("losses.penalties"),
+        "L2": TableEntry("losses.penalties"),
+        "CoordinateDescent": TableEntry("optimizers.second_order"),
+        "Newton": TableEntry("optimizers.second_order"),
+        "FISTA": TableEntry("optimizers.proximal"),
+        "LBFGS": TableEntry("optimizers.batch"),
+        "OWLQN": TableEntry("optimizers.batch"),
+        "FOBOS": TableEntry("optimizers.one_pass"),
+        "PSGD": TableEntry("optimizers.one_pass"),
+        "RDA": TableEntry("optimizers.one_pass"),
+        "TGD": TableEntry("optimizers.one_pass"),
+        "Choice": TableEntry("core.space"),
+        "Float": TableEntry("core.space"),
+        "Int": TableEntry("core.space"),
+        "When": TableEntry("core.space"),
+        "Queries": TableEntry("data.queries"),
+        "Metric": TableEntry("metrics.metrics"),
+        "parse_metric": TableEntry("metrics.metrics"),
+        "LinearModel": TableEntry("models.linear"),
+        "TreeModel": TableEntry("models.tree_model"),
+        "load_model": TableEntry("models.base"),
+        "SavedRanker": TableEntry("base.saved"),
+        "distil": TableEntry("distillation"),
+        "fit_blocks": TableEntry("base.blocks"),
     },
     package="ranktune.solvers",
 )

@@ -47,8 +47,8 @@ def solver_class(name: str) -> type[BaseRanker]:
 
     Its library need not be installed. Raises ParameterError, with the nearest name, where there is none.
     """
-    if (known := SOLVERS.spelling(str(name))) is not None:
-        return SOLVERS.imported(known)
+    if (spelling := SOLVERS.spelling(str(name))) is not None:
+        return SOLVERS.imported(spelling)
     if is_path(str(name)):
         return _by_path(str(name))
     registration = find(str(name))
@@ -91,8 +91,8 @@ def _by_path(path: str) -> type[BaseRanker]:
     """Return the solver of a class at an import path, which is registered under its own name."""
     make = named(path)
     name = path.rpartition(":")[2].rpartition(".")[2]
-    known = find(name)
-    if known is None or known.make is not make:
+    found = find(name)
+    if found is None or found.make is not make:
         add_solver(with_declared_space(name, make))
     return solver_class(name)
 
@@ -103,11 +103,11 @@ def make(name: str, parameters: Mapping[str, object], seed: int | None = None) -
     Raises ParameterError for an unknown solver, or a parameter that the solver does not have.
     """
     solver = solver_class(name)
-    known, parameters = solver._parameter_names(), solver.former.current(parameters)
+    names, parameters = solver._parameter_names(), solver.former.current(parameters)
     for key in parameters:
-        if key not in known:
-            raise ParameterError(f"{solver.__name__} has no parameter '{key}'. {nearest(key, known)}")
-    if "random_state" in known:
+        if key not in names:
+            raise ParameterError(f"{solver.__name__} has no parameter '{key}'. {nearest(key, names)}")
+    if "random_state" in names:
         parameters = {"random_state": seed, **parameters}
     return solver(**parameters)
 

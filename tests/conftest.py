@@ -14,7 +14,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from ranktune.solvers.core.registrations import REGISTERED
-from ranktune.solvers.core.table import Table
+from ranktune.solvers.core.table import NamedTable
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.presets import CUSTOM
 from ranktune.solvers.names import SOLVERS, STANDARD
@@ -84,7 +84,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def registrations() -> Iterator[None]:
     """Remove the solvers and metrics that a test registers."""
-    tables: tuple[Table[Any], ...] = (REGISTERED, CUSTOM)
+    tables: tuple[NamedTable[Any], ...] = (REGISTERED, CUSTOM)
     before = [dict(table) for table in tables]
     yield
     for table, rows in zip(tables, before, strict=True):

@@ -1,10 +1,12 @@
-"""Kinds of figures, each drawn from the columns of a frame: bars, dots with intervals, lines, points, heat maps."""
+"""Kinds of figures, each drawn from the columns of a frame: bars, dots with intervals, lines, points, heat maps.
+
+A kind whose figure needs an explanation gives it as reading(frame), in sentences.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,22 +19,25 @@ HATCHES = ("", "/", "x", ".", "-", "\\", "|", "+")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 ROOM_FOR_TEXT = 12
 """Rows of a heat map above which a cell has room for a mark only."""
+ROWS_OF_A_BOX = 4
+"""Points below which they say more than quartiles."""
 NOTE = (
     "Open markers are trials that were stopped early because they were significantly worse: their values are estimates."
 )
 STOPPED = "stopped early"
 """The entry of a legend for open markers."""
+Label = str | tuple[str, str]
+"""The column of the labels, or those of both ends of what is labelled."""
 
 
 @dataclass(frozen=True)
 class Bars:
     """A bar for each row, by one column or by several: stacked or beside each other, by mode.
 
-    label is the column of the labels, or those of both ends of what a bar is about. Only the first `most` rows are
-    drawn. ends are the columns of an interval; hover is what a bar is called.
+    Only the first `most` rows are drawn. ends are the columns of an interval; hover is what a bar is called.
     """
 
-    label: str | tuple[str, str]
+    label: Label
     lengths: Sequence[str]
     unit: str
     what: str
@@ -43,6 +48,11 @@ class Bars:
     colours: Sequence[str] = figures.COLOURS
     hover: str = ""
 
+    def reading(self, frame: Frame) -> Iterator[str]:
+        """Yield how many of the rows are drawn, where not all are."""
+        if self.most is not None and len(frame.rows) > self.most:
+            yield f"The first {self.most} of {len(frame.rows)} are drawn."
+
     def __call__(self, frame: Frame) -> Figure:
         """Return the figure."""
         frame = frame.kept(frame.rows[: self.most])
@@ -52,12 +62,12 @@ class Bars:
             lengths = frame[name]
             marker = figures.hatched(self.colours[k % len(self.colours)], HATCHES[k % len(HATCHES)])
             if len(self.lengths) == 1:
-                marker = {"color": [self.colours[0] if (value or 0) >= 0 else figures.ACCENT for value in lengths]}
+                marker = {"color": [figures.ACCENT if (value or 0) < 0 else self.colours[0] for value in lengths]}
             elif not any(lengths):
                 continue
             trace = figures.bars(name, places, lengths, horizontal=not self.upright, marker=marker)
             if self.ends is not None:
-                trace["error_x"] = figures.error_bars(lengths, *(frame[end] for end in self.ends), width=2)
+                trace["error_x"] = figures.error_bars(lengths, *map(frame.__getitem__, self.ends), width=2)
             if self.hover:
                 trace |= {"text": list(map(figures.plain, frame[self.hover])), "textposition": "none"}
                 trace["hovertemplate"] = "%{text}<br>%{y}<extra></extra>"
@@ -79,7 +89,7 @@ class Dots:
     by is a column whose values differ in colour. With reference, a dotted line goes through the first row.
     """
 
-    label: str | tuple[str, str]
+    label: Label
     series: Mapping[str, tuple[str, str, str]]
     unit: str
     what: str
@@ -89,86 +99,86 @@ class Dots:
 
     def __call__(self, frame: Frame) -> Figure:
         """Return the figure."""
-        known = [(name, columns) for name, columns in self.series.items() if columns[0] in frame.columns]
-        of_rows = zip(frame.rows, *(frame[columns[0]] for _, columns in known), strict=True)
-        frame = frame.kept(row for row, *of_row in of_rows if any(value is not None for value in of_row))
-        names, traces, lines = _places(frame, self.label), list[Trace](), list[Trace]()
-        worse = [self.verdict and mark == "worse" for mark in frame[self.verdict or frame.columns[0]]]
-        styles = list(dict.fromkeys(frame[self.by])) if self.by else []
-        for k, (name, columns) in enumerate(known):
-            values, low, high = (frame[c] if c in frame.columns else [None] * len(names) for c in columns)
+        known = {name: columns for name, columns in self.series.items() if columns[0] in frame.columns}
+        frame = frame.known(*(value for value, _, _ in known.values()))
+        labels, traces, lines = _places(frame, self.label), list[Trace](), list[Trace]()
+        groups = frame[self.by] if self.by else []
+        styles = list(dict.fromkeys(groups))
+        verdicts = frame[self.verdict] if self.verdict else [""] * len(labels)
+        for k, (name, columns) in enumerate(known.items()):
+            values, low, high = (frame[c] if c in frame.columns else [None] * len(labels) for c in columns)
             rows = [j for j, value in enumerate(values) if value is not None]
-            each = [styles.index(frame[self.by][j]) % 12 if styles else k - len(known) + 1 for j in rows]
+            each = [styles.index(groups[j]) % 12 if styles else k - len(known) + 1 for j in rows]
             colours = [figures.GREY if at < 0 else figures.COLOURS[at] for at in each]
-            symbols = [
-                f"{figures.SYMBOLS[abs(2 * at) % 12]}{'-open' * bool(worse[j])}"
-                for j, at in zip(rows, each, strict=True)
-            ]
+            symbols = [f"{figures.SYMBOLS[abs(2 * at) % 12]}{'-open' * (verdicts[j] == 'worse')}"
+                       for j, at in zip(rows, each, strict=True)]  # fmt: skip
             offset = 0.26 * (k - (len(known) - 1) / 2)
             trace = figures.scatter(
                 name, [values[j] for j in rows], [j + offset for j in rows],
-                marker={"color": colours, "size": 10, "symbol": symbols}, text=[names[j] for j in rows],
+                marker={"color": colours, "size": 10, "symbol": symbols}, text=[labels[j] for j in rows],
                 hovertemplate="%{text}<br>%{x}<extra></extra>",
             )  # fmt: skip
             if any(end is not None for end in low):
-                middle, *ends = (np.array([part[j] for j in rows], dtype=np.float64) for part in (values, low, high))
-                bar = figures.error_bars(middle, *ends, width=4)
-                trace["error_x"] = bar | {"color": colours[0] if not styles else figures.GREY}
+                ends = (np.array([part[j] for j in rows], dtype=np.float64) for part in (values, low, high))
+                trace["error_x"] = figures.error_bars(*ends, width=4, color=figures.GREY if styles else colours[0])
             traces.append(trace)
             if self.reference and values[0] is not None:
                 line = {"color": colours[0], "dash": "dot", "width": 1}
                 lines.append({"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": values[0], "x1": values[0],
                               "layer": "below", "line": line})  # fmt: skip
-        down = figures.axis(self.what, tickvals=list(range(len(names))), ticktext=names, zeroline=False)
-        down["range"] = [len(names) - 0.5, -0.5]
-        height = max(230, 130 + (26 if self.by else 38) * len(names))
+        down = figures.axis(self.what, tickvals=list(range(len(labels))), ticktext=labels, zeroline=False)
+        down["range"] = [len(labels) - 0.5, -0.5]
+        height = max(230, 130 + (26 if styles else 38) * len(labels))
         return figures.figure(traces, figures.axis(self.unit, nticks=6), down, height=height, shapes=lines)
 
 
 @dataclass(frozen=True)
-class Lines:
+class Curves:
     """Lines over x: one of each column ys, or of the one column for each value of the column by.
 
     ends are the columns of an interval of the first line; area is the name of an area and the columns of its ends.
-    Lines of categories are points. styles are those of lines by name; over are traces that are drawn on top.
+    Lines of categories are points. Where up is a title, its axis leaves out a low tail. over is drawn on top.
     """
 
     x: str
     ys: Sequence[str]
     across: Axis
-    up: Axis
+    up: Axis | str
     by: str = ""
     ends: tuple[str, str] | None = None
     area: tuple[str, str, str] | None = None
     step: bool = False
     markers: bool = False
-    styles: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     over: Sequence[Trace] = ()
     hover: str = ""
 
+    def reading(self, frame: Frame) -> Iterator[str]:
+        """Yield what lies outside of the figure."""
+        yield _value_axis(self.up, frame, self.ys[0])[1]
+
     def __call__(self, frame: Frame) -> Figure:
         """Return the figure."""
-        groups = frame.by(self.by) if self.by else {name: frame for name in self.ys}
+        groups = frame.by(self.by) if self.by else dict.fromkeys(self.ys, frame)
         traces = []
         if self.area is not None:
             name, low, high = self.area
-            known = frame.kept(row for row, end in zip(frame.rows, frame[low], strict=True) if end is not None)
+            known = frame.known(low)
             traces.append(figures.band(name, _places(known, self.x), known[low], known[high], figures.COLOURS[0]))
         category = self.across.get("type") == "category"
         mode = "markers" if category and not self.markers else "lines+markers" if self.markers else "lines"
         for k, (name, of) in enumerate(groups.items()):
-            y = of[self.ys[0] if self.by else name]
-            line = {"width": 3 - (k > 0), "color": figures.COLOURS[k % 12], "dash": DASHES[k % 6]}
-            line |= {"shape": "hv"} if self.step else {}
-            line |= self.styles.get(name, {})
-            marker = {"size": 9 if category else 6, "color": line["color"], "symbol": figures.SYMBOLS[k % 12]}
+            y, colour = of[self.ys[0] if self.by else name], figures.COLOURS[k % 12]
+            line = {"width": 3 - (k > 0), "color": colour, "dash": DASHES[k % 6]} | (
+                {"shape": "hv"} if self.step else {}
+            )
+            marker = {"size": 9 if category else 6, "color": colour, "symbol": figures.SYMBOLS[k % 12]}
             trace = figures.scatter(name, _places(of, self.x), y, mode=mode, line=line, marker=marker)
             if self.ends is not None and (self.by or k == 0):
-                trace["error_y"] = figures.error_bars(y, *(of[end] for end in self.ends), width=4)
+                trace["error_y"] = figures.error_bars(y, *map(of.__getitem__, self.ends), width=4)
             if self.hover:
                 trace |= {"text": [figures.plain(f"{name}: {value}") for value in of[self.hover]]}
             traces.append(trace)
-        return figures.figure([*traces, *self.over], self.across, self.up)
+        return figures.figure([*traces, *self.over], self.across, _value_axis(self.up, frame, self.ys[0])[0])
 
 
 @dataclass(frozen=True)
@@ -176,31 +186,41 @@ class Points:
     """A point for each row with a trial, in the style of its solver: open where the trial was stopped early.
 
     The frame has the columns Trial and Stopped after, and may have Split, and Solver or the column by, whose values
-    then have the styles. error is half of a bar's length.
+    then have the styles. error is half of a bar's length. Where up is a title, its axis leaves out a low tail.
     """
 
     x: str
     y: str
     across: Axis
-    up: Axis
+    up: Axis | str
     styles: Mapping[str, Mapping[str, object]]
     solver: str = ""
     error: str = ""
     over: Sequence[Trace] = ()
-    layout: Mapping[str, object] = field(default_factory=dict)
     by: str = "Solver"
+    height: int = 380
+
+    def reading(self, frame: Frame) -> Iterator[str]:
+        """Yield what open markers are, and what lies outside of the figure."""
+        yield stopped_note(frame["Stopped after"])
+        yield _value_axis(self.up, frame, self.y)[1]
 
     def __call__(self, frame: Frame) -> Figure:
         """Return the figure."""
-        frame = frame.kept(row for row, trial in zip(frame.rows, frame["Trial"], strict=True) if trial is not None)
+        up, _ = _value_axis(self.up, frame, self.y)
+        frame = frame.known("Trial")
         groups = frame.by(self.by) if self.by in frame.columns else {self.solver: frame}
-        traces = [trace for name in sorted(groups) for trace in self.drawn(name, groups[name], self.y)]
-        traces = with_key([*traces, *self.over], frame["Stopped after"])
-        return figures.figure(traces, self.across, self.up, **self.layout)
+        traces = [trace for name in sorted(groups) for trace in self.drawn(name, groups[name])]
+        return figures.figure(
+            with_key([*traces, *self.over], frame["Stopped after"]), self.across, up, height=self.height
+        )
 
-    def drawn(self, solver: str, frame: Frame, y: str, **more: object) -> list[Trace]:
-        """Return the points of a solver, filled ones and open ones, with one entry in the legend."""
-        category = self.across.get("type") == "category"
+    def drawn(self, solver: str, frame: Frame) -> list[Trace]:
+        """Return the points of a solver, filled ones and open ones, with one entry in the legend.
+
+        Where many are at one category they are beside each other, with a box around their middle half.
+        """
+        across, up = (isinstance(axis, dict) and axis.get("type") == "category" for axis in (self.across, self.up))
         traces: list[Trace] = []
         for early in (False, True):
             rows = [row for row, part in zip(frame.rows, frame["Stopped after"], strict=True) if bool(part) == early]
@@ -208,16 +228,23 @@ class Points:
                 continue
             of, style = frame.kept(rows), {"size": 7, "opacity": 0.7, **self.styles[solver]}
             style |= {"symbol": f"{style['symbol']}-open", "opacity": 0.9} if early else {}
-            x = list(map(figures.plain, of[self.x])) if category else of[self.x]
+            x, y = (list(map(figures.plain, of[name])) if category else of[name]
+                    for name, category in ((self.x, across), (self.y, up)))  # fmt: skip
             error = of[self.error] if self.error else None
-            trace = figures.scatter(solver, x, of[y], marker=style, text=labels(of, solver), error=error)
-            if category:  # many at one place: beside each other, with a box around their middle half
+            trace = figures.scatter(solver, x, y, marker=style, text=labels(of, solver), error=error)
+            if across or up:
                 del trace["mode"]
-                line = {"width": int(not early), "color": style["color"]}
+                line = {"width": int(not early and len(rows) >= ROWS_OF_A_BOX), "color": style["color"]}
                 trace |= {"type": "box", "boxpoints": "all", "jitter": 0.6, "pointpos": 0, "hoveron": "points",
-                          "fillcolor": "rgba(0,0,0,0)", "line": line}  # fmt: skip
-            traces.append(trace | {"legendgroup": figures.plain(solver), "showlegend": not traces} | more)
+                          "fillcolor": "rgba(0,0,0,0)", "line": line, "orientation": "h" if up else "v"}  # fmt: skip
+            named = not traces and self.by != self.y
+            traces.append(trace | {"legendgroup": figures.plain(solver), "showlegend": named})
         return traces
+
+
+def _value_axis(up: Axis | str, frame: Frame, y: str) -> tuple[Axis, str]:
+    """Return the axis of the values in a column, and what lies outside; an axis that is given as it is."""
+    return figures.value_axis(up, frame[y]) if isinstance(up, str) else (up, "")
 
 
 def labels(frame: Frame, solver: str = "") -> list[str]:
@@ -230,12 +257,15 @@ def labels(frame: Frame, solver: str = "") -> list[str]:
     ]  # fmt: skip
 
 
-def with_key(traces: Iterable[Trace], stopped: Iterable[object]) -> list[Trace]:
+def stopped_note(stopped: Iterable[object]) -> str:
+    """Return what open markers are, "" where no trial was stopped early."""
+    return NOTE * any(stopped)
+
+
+def with_key(traces: Sequence[Trace], stopped: Iterable[object]) -> list[Trace]:
     """Return traces, and an entry of the legend for open markers where a trial was stopped early."""
-    if not any(stopped):
-        return list(traces)
     marker = {"symbol": "circle-open", "size": 8, "color": figures.GREY}
-    return [*traces, figures.scatter(STOPPED, [None], [None], marker=marker, hoverinfo="skip")]
+    return [*traces, *[figures.scatter(STOPPED, [None], [None], marker=marker, hoverinfo="skip")] * any(stopped)]
 
 
 @dataclass(frozen=True)
@@ -243,8 +273,8 @@ class Heat:
     """A cell for each row of the frame, by the columns down and across, coloured by value.
 
     mirrored is 1 or -1 where rows are pairs: the value of a pair in the other order is so many times as large.
-    text is what a cell says of its row, mark what it says where there is little room. low and high are the ends of the
-    colours, by default so that zero is in their middle.
+    text is what a cell says of its row, mark what it says where there is little room. ends are those of the colours, by
+    default so that zero is in their middle.
     """
 
     down: str
@@ -262,26 +292,26 @@ class Heat:
         rows += [row | {self.down: row[self.across], self.across: row[self.down],
                         self.value: None if row[self.value] is None else self.mirrored * row[self.value]}
                  for row in rows if self.mirrored]  # fmt: skip
-        ups, sides = (list(dict.fromkeys(row[name] for row in rows)) for name in (self.down, self.across))
-        if self.mirrored:
-            ups = sides = list(dict.fromkeys([*frame[self.down], *frame[self.across]]))
-        z = np.full((len(ups), len(sides)), np.nan)
-        text, hover = ([["" for _ in sides] for _ in ups] for _ in range(2))
-        dense = len(ups) > ROOM_FOR_TEXT
-        for row in rows:
-            i, j = ups.index(row[self.down]), sides.index(row[self.across])
-            z[i, j] = math.nan if row[self.value] is None else row[self.value]
-            hover[i][j] = f"{figures.plain(row[self.down])}, {figures.plain(row[self.across])}"
-            if row[self.value] is not None:
-                text[i][j] = (self.mark if dense else self.text)(row)
+        names = [*frame[self.down], *frame[self.across]] if self.mirrored else []
+        ups, sides = (list(dict.fromkeys(names or frame[name])) for name in (self.down, self.across))
+        cells_of = {(row[self.down], row[self.across]): row for row in rows if row[self.value] is not None}
+        shown = self.mark if len(ups) > ROOM_FOR_TEXT else self.text
+        grid = [[cells_of.get((up, side)) for side in sides] for up in ups]
+        z = np.array([[np.nan if row is None else row[self.value] for row in line] for line in grid], dtype=np.float64)
+        text = [["" if row is None else shown(row) for row in line] for line in grid]
+        hover = [[f"{figures.plain(up)}, {figures.plain(side)}" for side in sides] for up in ups]
         if self.mirrored == 1:
             np.fill_diagonal(z, 1.0)
-        narrow = 14 if len(sides) > 4 else figures.MAX_LABEL
-        y, x = figures.distinct(ups, narrow), figures.distinct(sides, figures.MAX_LABEL)
-        cells = figures.heat_map(x, y, z, self.unit, zero_in_middle=self.ends is None)
-        if self.ends is not None:
+        many = len(sides) > 4
+        y, x = figures.distinct(ups, 14 if many else figures.MAX_LABEL), figures.distinct(sides, figures.MAX_LABEL)
+        cells = figures.heat_map(x, y, z, self.unit)
+        if self.ends is None:
+            widest = float(np.nanmax(np.abs(z), initial=0.0)) or 1.0
+            colours = [list(stop) for stop in figures.DIVERGING]
+            cells |= {"colorscale": colours, "zmin": -widest, "zmax": widest, "zmid": 0.0}
+        else:
             cells |= {"zmin": self.ends[0], "zmax": self.ends[1], "showscale": False, "xgap": 2, "ygap": 2}
-        cells |= {"text": text, "texttemplate": "%{text}", "textfont": {"size": 10 if len(sides) > 4 else 11}}
+        cells |= {"text": text, "texttemplate": "%{text}", "textfont": {"size": 10 if many else 11}}
         cells |= {"customdata": hover, "hovertemplate": "%{customdata}<br>%{z}<extra></extra>"}
         across = figures.axis(self.across, categories=x, showgrid=False, tickangle=-40 if self.mirrored else "auto")
         down = figures.axis(self.down, categories=y, showgrid=False, autorange="reversed")
@@ -289,7 +319,7 @@ class Heat:
         return figures.figure([cells], across, down, height=height)
 
 
-def _places(frame: Frame, label: str | tuple[str, str]) -> list[Any]:
+def _places(frame: Frame, label: Label) -> list[Any]:
     """Return the places of the rows: distinct labels of texts, numbers, the middle or the names of two columns."""
     first, *second = (frame[name] for name in ([label] if isinstance(label, str) else label))
     if not second:

@@ -7,10 +7,11 @@ page and text to the page, which has a light and a dark theme.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from typing import Any, TypeAlias
 
 from ranktune.solvers.core.arrays import Json
@@ -52,6 +53,13 @@ class Frame:
         """Make the rows those of JSON."""
         object.__setattr__(self, "rows", to_json(list(self.rows)))
 
+    @classmethod
+    def of(cls, items: Iterable[object], columns: Mapping[str, str]) -> Frame:
+        """Return a row for each item: by column the path of an attribute, such as best.test.mean; None where one is."""
+        paths = [path.split(".") for path in columns.values()]
+        rows = [[reduce(lambda of, name: getattr(of, name, None), path, item) for path in paths] for item in items]
+        return cls(tuple(columns), rows)
+
     def __getitem__(self, name: str) -> list[Any]:
         place = self.columns.index(name)
         return [row[place] for row in self.rows]
@@ -62,12 +70,18 @@ class Frame:
         object.__setattr__(some, "rows", list(rows))
         return some
 
+    def known(self, *names: str) -> Frame:
+        """Return the rows that have a value in one of some columns."""
+        places = [self.columns.index(name) for name in names]
+        return self.kept(row for row in self.rows if any(row[place] is not None for place in places))
+
     def by(self, name: str) -> dict[Any, Frame]:
         """Return the rows with each value of a column."""
-        rows: dict[Any, list[Sequence[Any]]] = {}
-        for value, row in zip(self[name], self.rows, strict=True):
-            rows.setdefault(value, []).append(row)
-        return {value: self.kept(of_value) for value, of_value in rows.items()}
+        values = self[name]
+        return {
+            value: self.kept(row for row, of in zip(self.rows, values, strict=True) if of == value)
+            for value in dict.fromkeys(values)
+        }
 
 
 def facts(pairs: Iterable[tuple[str, object]], names: tuple[str, str] = ("what", "value")) -> Frame:
@@ -85,7 +99,7 @@ class Panel:
 
     key     unique in its view, letters, digits and hyphens; title says what the panel shows
     kind    draws the figure; None where the table is all, and not used where there are no rows
-    note    how to read the panel, or what is missing and why; plain text, as title
+    note    how to read the panel, or what is missing and why; plain text, as title. text adds what its figure needs
     answer  what the panel shows, in a sentence: that of its page, where it is the first on it
     group   a view with several groups shows the panels of one at a time, and those without a group
     shown   whether it is open though it comes after the first picture of its page
@@ -106,17 +120,34 @@ class Panel:
         drawn: Figure | None = to_json(self.kind(self.table)) if self.kind is not None and self.table.rows else None
         return drawn
 
+    @property
+    def text(self) -> str:
+        """The note, and how to read what the kind draws."""
+        reading = getattr(self.kind, "reading", None)
+        return self.note if reading is None or not self.table.rows else joined(self.note, *reading(self.table))
+
     def as_json(self) -> Json:
         """Return the panel as pages read it."""
         return {
-            "key": self.key, "title": self.title, "table": vars(self.table), "figure": self.figure, "note": self.note,
+            "key": self.key, "title": self.title, "table": vars(self.table), "figure": self.figure, "note": self.text,
             "group": self.group, "answer": self.answer, "shown": self.shown,
         }  # fmt: skip
+
+
+def grouped(panels: Iterable[Panel], place: object, group: str) -> list[Panel]:
+    """Return the panels of one of several groups, with its place after the first word of each key."""
+    words = ((panel, *panel.key.partition("-")) for panel in panels)
+    return [replace(panel, key=f"{word}-{place}{dash}{rest}", group=group) for panel, word, dash, rest in words]
 
 
 def joined(*sentences: str) -> str:
     """Return the sentences that are not empty as one text."""
     return " ".join(filter(None, sentences))
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things in words: "1 trial", "2 trials", "2 queries"."""
+    return f"{number} {what}" if number == 1 else f"{number} {re.sub('y$', 'ie', what)}s"
 
 
 def panels_json(panels: Sequence[Panel]) -> list[Json]:

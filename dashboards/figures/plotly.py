@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import unescape
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -18,18 +18,17 @@ from ranktune.dashboards.figures.panels import Axis, Figure, Trace
 from ranktune.solvers.core.arrays import Floats, Ints, Json
 from ranktune.solvers.core.errors import printable
 
+T = TypeVar("T")
 Place: TypeAlias = str | float | None
 Places: TypeAlias = Iterable[Place]
 Numbers: TypeAlias = Iterable[float | None]
 
-COLOURS = (
-    *("#005aff", "#ff5a00", "#1ea52d", "#b400d2", "#0096c3", "#a55a00"),
-    *("#ff3cd2", "#1e785a", "#d22d69", "#7887ff", "#b48787", "#786996"),
+COLOURS = tuple(
+    "#005aff #ff5a00 #1ea52d #b400d2 #0096c3 #a55a00 #ff3cd2 #1e785a #d22d69 #7887ff #b48787 #786996".split()
 )
 """Far from each other for colour-blind readers too, with a contrast of at least 3 to the page, light and dark."""
-SYMBOLS = (
-    *("circle", "square", "diamond", "cross", "triangle-up", "x"),
-    *("star", "hexagon", "triangle-down", "bowtie", "hourglass", "pentagon"),
+SYMBOLS = tuple(
+    "circle square diamond cross triangle-up x star hexagon triangle-down bowtie hourglass pentagon".split()
 )
 """With the colour, so that colour is never the only difference."""
 GREY, ACCENT = "#7f7f7f", "#d55e00"
@@ -70,17 +69,15 @@ def short(name: object) -> str:
 
 def distinct(names: Iterable[object], longest: int = MAX_NAME) -> list[str]:
     """Return plain names, made distinct by numbers where two would be equal."""
-    labels: list[str] = []
-    taken: dict[str, int] = {}
+    labels: dict[str, None] = {}
     for name in names:
-        text = plain(name, longest) or "(no name)"
-        taken[text] = count = taken.get(text, 0) + 1
-        while count > 1 and f"{text} ({count})" in taken:
+        label = text = plain(name, longest) or "(no name)"
+        count = 1
+        while label in labels:
             count += 1
-        text = text if count == 1 else f"{text} ({count})"
-        taken.setdefault(text, 1)
-        labels.append(text)
-    return labels
+            label = f"{text} ({count})"
+        labels[label] = None
+    return list(labels)
 
 
 def thinned(values: Sequence[float | None] | Floats, most: int = MAX_POINTS) -> Ints:
@@ -97,6 +94,12 @@ def thinned(values: Sequence[float | None] | Floats, most: int = MAX_POINTS) -> 
     return np.array(sorted(kept), dtype=np.int64)
 
 
+def some_of(items: Sequence[T], values: Sequence[float | None], most: int = MAX_POINTS) -> tuple[list[T], str]:
+    """Return the trials, queries or models at the places of thinned values, and how many they are, where not all."""
+    kept = [items[place] for place in thinned(values, most)]
+    return kept, f"{len(kept)} of {len(items)} are shown, the best and the worst among them." * (len(kept) < len(items))
+
+
 def axis(title: str, *, categories: Sequence[str] | None = None, **more: object) -> Axis:
     """Return an axis with a title, of categories in their order if given; title is text, not markup."""
     settings: Axis = {"title": {"text": plain(title, 120), "standoff": 12}, "automargin": True}
@@ -110,6 +113,13 @@ def count_axis(title: str, last: int) -> Axis:
     return axis(title, range=[0.5, max(last, 1) + 0.5], tickformat="d") | ({"dtick": 1} if last <= 10 else {})
 
 
+def around(values: Floats) -> Json:
+    """Return the range of an axis of one value, which Plotly draws 1 below to 1 above it; nothing of several values."""
+    known = np.unique(values[np.isfinite(values)])
+    half = 0.05 * abs(known) + (known == 0)
+    return {"range": [*(known - half), *(known + half)]} if len(known) == 1 else {}
+
+
 def value_axis(title: str, values: Numbers, always: float = np.inf) -> tuple[Axis, str]:
     """Return an axis that leaves out a long low tail, and the note that says so, "" where all values fit.
 
@@ -118,12 +128,12 @@ def value_axis(title: str, values: Numbers, always: float = np.inf) -> tuple[Axi
     """
     known = np.array([value for value in values if value is not None], dtype=np.float64)
     if len(known) < 4:
-        return axis(title), ""
+        return axis(title, **around(known)), ""
     median, best = float(np.median(known)), float(known.max())
     lowest = min(median - 3.0 * (best - median), always)
     outside = int((known < lowest).sum())
     if best <= median or not outside:
-        return axis(title), ""
+        return axis(title, **around(known)), ""
     room = 0.05 * (best - lowest)
     count = "One value lies" if outside == 1 else f"{outside} values lie"
     note = f"{count} far below the others, outside the figure until it is zoomed out."
@@ -137,17 +147,9 @@ def log_axis(title: str, low: float, high: float) -> Axis:
     """
     first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
     steps = (1, 2, 5) if last - first <= 2 else (1,)
-    marks = [(step, k) for k in range(first, last + 1) for step in steps]
-    values, labels = [step * 10.0**k for step, k in marks], [_power(*mark) for mark in marks]
+    values = [step * 10.0**k for k in range(first, last + 1) for step in steps]
+    labels = [f"{value:,.10g}" if 1e-4 <= value < 1e7 else f"{value:.0e}" for value in values]
     return axis(f"{title} (log)", type="log", tickmode="array", tickvals=values, ticktext=labels)
-
-
-def _power(step: int, exponent: int) -> str:
-    """Return step * 10 ** exponent as text; with an exponent where there would be many zeros."""
-    if -4 <= exponent <= 5:
-        return f"{step * 10.0**exponent:,.10g}"
-    raised = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"10{raised}" if step == 1 else f"{step}·10{raised}"
 
 
 def figure(traces: Sequence[Trace], x: Axis, y: Axis, **layout: object) -> Figure:
@@ -220,19 +222,15 @@ def error_bars(values: Sequence[float] | Floats, low: object, high: object, **mo
     return {"type": "data", "symmetric": False, "thickness": 1.5} | lengths | more
 
 
-def heat_map(x: Places, y: Places, z: Floats, title: str, *, zero_in_middle: bool = False) -> Trace:
+def heat_map(x: Places, y: Places, z: Floats, title: str) -> Trace:
     """Return cells coloured by z, a row for each y; title says what the colours measure."""
     trace: Trace = {"type": "heatmap", "x": _cells(x), "y": _cells(y), "z": z, "showlegend": False}
-    trace |= {"colorscale": SEQUENTIAL, "colorbar": colour_bar(title)}
-    if zero_in_middle:
-        widest = float(np.nanmax(np.abs(z), initial=0.0)) or 1.0
-        trace |= {"colorscale": [list(stop) for stop in DIVERGING], "zmin": -widest, "zmax": widest, "zmid": 0.0}
-    return trace
+    return trace | {"colorscale": SEQUENTIAL, "colorbar": colour_bar(title)}
 
 
-def colour_bar(title: str, longest: int = MAX_NAME) -> Json:
+def colour_bar(title: str) -> Json:
     """Return the scale of a figure's colours."""
-    return {"title": {"text": plain(title, longest), "side": "top"}, "thickness": 12}
+    return {"title": {"text": plain(title), "side": "top"}, "thickness": 12}
 
 
 def hatched(colour: str, shape: str | list[str]) -> Json:

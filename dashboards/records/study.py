@@ -2,18 +2,23 @@
 
 A split is one division into training, validation and test queries. A folder of folds has several splits, any other
 study has one with the name "".
+
+Studies that are read repeatedly: each is read once for each change, however many pages show it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import TypeVar
 
-from ranktune.dashboards.records.file import Reader
-from ranktune.dashboards.records.opening import reader_of, trials_of
+from ranktune.dashboards.records.reader import FileState, TrialReader, file_states, files_of, reader_of, trials_of
 from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.errors import RankTuneError, StudyError
 from ranktune.solvers.models.base import Model, load_model
@@ -29,7 +34,7 @@ from ranktune.tuner.selection.results import Result, load_result
 from ranktune.tuner.splits.seals import check_sealed, is_written
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import lost_trials
-from ranktune.tuner.study.home import StudyFolder
+from ranktune.tuner.study.home import StudyFolder, all_folders
 
 T = TypeVar("T")
 
@@ -93,7 +98,7 @@ class StudyData:
     @cached_property
     def held(self) -> bool:
         """Whether a process on this machine runs the study now."""
-        return StudyFolder(self.folder).held()
+        return StudyFolder(self.folder).is_running()
 
     @cached_property
     def solvers(self) -> tuple[str, ...]:
@@ -120,6 +125,11 @@ class StudyData:
         """The evidence of every split that has values of the metric, with the name of the split."""
         known = [(split.name, split.evidence) for split in self.splits if split.evidence is not None]
         return [(name, evidence) for name, evidence in known if evidence.labels and self.metric in evidence.values]
+
+    @property
+    def part(self) -> str:
+        """The queries of the evidence: "test", or "validation" where there are no test queries."""
+        return "test" if self.evidence[0][1].part == "test" else "validation"
 
     @property
     def weights_note(self) -> str:
@@ -165,7 +175,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def open_study(folder: Path, readers: dict[Path, Reader] | None = None) -> StudyData:
+def open_study(folder: Path, readers: dict[Path, TrialReader] | None = None) -> StudyData:
     """Return the study in folder as it is now. Raises StudyError where there is no readable study.
 
     readers, by folder of a split, keep the trials that were read before.
@@ -180,7 +190,7 @@ def open_study(folder: Path, readers: dict[Path, Reader] | None = None) -> Study
     return StudyData(folder, study, splits, result, facts, " ".join(damage))
 
 
-def _split(home: StudyFolder, name: str, readers: dict[Path, Reader]) -> SplitData:
+def _split(home: StudyFolder, name: str, readers: dict[Path, TrialReader]) -> SplitData:
     folder = home.split(name)
     reader = readers.get(folder) or readers.setdefault(folder, reader_of(home, name))
     trials = tuple(sorted(trials_of(home, name, reader), key=lambda trial: trial.number))
@@ -206,3 +216,83 @@ def _part(read: Callable[[Path], T], path: Path, damage: list[str]) -> T | None:
     except StudyError as error:
         damage.append(str(error))
         return None
+
+
+@dataclass
+class Watched:
+    """One study, with its data and what was computed from it, until one of its files changes.
+
+    costs is the processor time, in seconds, of computing each view when it was last computed, reading included.
+    """
+
+    folder: Path
+    costs: dict[str, float] = field(default_factory=dict)
+    _signature: tuple[FileState, ...] = ()
+    _data: StudyData | None = None
+    _cache: dict[str, tuple[StudyData, bytes]] = field(default_factory=dict)
+    _readers: dict[Path, TrialReader] = field(default_factory=dict)
+    _reading: Lock = field(default_factory=Lock)
+    _computing: dict[str, Lock] = field(default_factory=lambda: defaultdict(Lock))
+
+    @property
+    def name(self) -> str:
+        """The name of the study."""
+        return self.folder.name
+
+    def signature(self) -> tuple[FileState, ...]:
+        """Return a value that changes whenever a file of the study does."""
+        return file_states(files_of(StudyFolder(self.folder)))
+
+    def data(self) -> StudyData:
+        """Return the study as it is now. Raises a RankTuneError where it cannot be read."""
+        with self._reading:
+            signature = self.signature()  # from before reading: later changes are read the next time
+            if self._data is None or signature != self._signature:
+                with _readable(self.name):
+                    self._data = open_study(self.folder, self._readers)
+                self._signature = signature
+            return self._data
+
+    def cached(self, key: str, compute: Callable[[StudyData], bytes]) -> bytes:
+        """Return compute(data), computed once until the study changes and by one thread at a time."""
+        with self._computing[key]:
+            begun = time.thread_time()
+            data = self.data()
+            known = self._cache.get(key)
+            if known is None or known[0] is not data:
+                with _readable(self.name):
+                    known = self._cache[key] = (data, compute(data))
+                self.costs[key] = time.thread_time() - begun
+            return known[1]
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Turn an error of any kind, such as that of a file with other content than it should have, into a StudyError."""
+    try:
+        yield
+    except RankTuneError:
+        raise
+    except Exception as error:
+        raise StudyError(f"study '{name}' cannot be shown: {type(error).__name__}: {error}") from error
+
+
+@dataclass
+class Watching:
+    """The studies of a home folder, by name."""
+
+    home: Path
+    _known: dict[Path, Watched] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def names(self) -> list[str]:
+        """Return the names of the studies, the latest first."""
+        return [folder.path.name for folder in reversed(all_folders(self.home))]
+
+    def find(self, name: str) -> Watched | None:
+        """Return a study by name, None where there is none; names are compared with folders, never joined to paths."""
+        folder = next((study.path for study in all_folders(self.home) if study.path.name == name), None)
+        if folder is None:
+            return None
+        with self._lock:
+            return self._known.setdefault(folder, Watched(folder))

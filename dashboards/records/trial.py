@@ -1,21 +1,28 @@
-"""A finished trial as pages show it, and summaries of several trials: counts, the best, the best so far."""
+"""A finished trial as pages show it, and summaries of several trials: counts, the best, the best so far.
+
+Trials and the leaderboard as columns, and as a data frame of the library that is installed.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Self
 
 from ranktune.solvers.names import SOLVER, current_names
+from ranktune.tuner.selection.results import Result
 from ranktune.tuner.storage import attributes as keys
 
 if TYPE_CHECKING:
     from ranktune.solvers.core.arrays import JsonView
     from ranktune.solvers.core.space import Value
 
-OF_SAME_NAME = keys.NONZEROS, keys.MICROSECONDS, keys.BYTES, keys.COST, keys.EXPECTED_GAIN, keys.LEAD
+
 _PART = re.compile(r"(\d+) of (\d+)$")
 
 
@@ -45,18 +52,18 @@ class Trial:
     solver: str
     params: Mapping[str, Value]
     value: float | None
-    error_of_mean: float | None
-    means: Mapping[str, float]
-    seconds: float
-    nonzeros: float | None
-    microseconds: float | None
-    bytes: float | None
-    begun: float | None
-    ended: float | None
-    worker: str
-    restarts: int
-    error: str | None
-    warnings: tuple[str, ...]
+    begun: float | None = None
+    ended: float | None = None
+    error_of_mean: float | None = None
+    means: Mapping[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    nonzeros: float | None = None
+    microseconds: float | None = None
+    bytes: float | None = None
+    worker: str = ""
+    restarts: int = 0
+    error: str | None = None
+    warnings: tuple[str, ...] = ()
     stopped: str = ""
     error_of_estimate: float | None = None
     parts: tuple[float, ...] = ()
@@ -85,35 +92,32 @@ class Trial:
         prefix = f"{solver}."
         params = {name.removeprefix(prefix): v for name, v in flat_params.items() if name.startswith(prefix)}
         path_parameter, path = next(iter(dict(attributes.get(keys.PATH) or {}).items()), ("", ()))
-        return cls(
-            number=int(attributes[keys.NUMBER]),
-            solver=solver,
-            params=params,
-            value=value,
-            error_of_mean=_root(attributes.get(keys.VARIANCE)),
-            means=dict(attributes.get(keys.MEANS, {})),
-            seconds=float(attributes.get(keys.SECONDS, 0.0)),
-            **{name: attributes.get(name) for name in OF_SAME_NAME},
-            origin=attributes.get(keys.ORIGIN, "unknown"),
-            begun=begun,
-            ended=ended,
-            worker=str(attributes.get(keys.WORKER, "")),
-            restarts=int(attributes.get(keys.RESTARTS, 0)),
-            error=attributes.get(keys.ERROR),
-            warnings=tuple(attributes.get(keys.WARNINGS, ())),
-            stopped=str(attributes.get(keys.STOPPED, "")),
-            error_of_estimate=_root(attributes.get(keys.PARTIAL)),
-            parts=tuple(float(part) for part in attributes.get(keys.PARTS, ())),
-            path_parameter=str(path_parameter),
-            path=_levelled(path, params.get(path_parameter), value),
-            learning_curve=tuple((float(n), float(v)) for n, v in attributes.get(keys.LEARNING_CURVE, ())),
-            split=split,
-        )
+        chosen = (mean for place, mean in path if place == params.get(path_parameter))
+        level = 0.0 if value is None else value - next(chosen, value)
+        of_same_name = ((f.name, attributes.get(f.name)) for f in fields(cls))
+        return cls(**{name: _fixed(stored) for name, stored in of_same_name if stored is not None} | {
+            "solver": solver, "params": params, "value": value, "begun": begun, "ended": ended, "split": split,
+            "error_of_mean": _root(attributes.get(keys.VARIANCE)),
+            "error_of_estimate": _root(attributes.get(keys.PARTIAL)),
+            "path_parameter": str(path_parameter),
+            # the metric on the evaluated parts may be far from an estimate
+            "path": tuple((float(place), float(mean) + level) for place, mean in path),
+        })  # fmt: skip
 
     @property
     def place(self) -> int:
         """The number from 1."""
         return self.number + 1
+
+    @property
+    def state(self) -> str:
+        """How it ended: "complete", "stopped" or "failed"."""
+        return "failed" if self.value is None else "stopped" if self.stopped else "complete"
+
+    @property
+    def wall(self) -> float:
+        """The wall time, in seconds."""
+        return (self.ended or 0.0) - (self.begun or 0.0)
 
     @property
     def flat_params(self) -> dict[str, Value]:
@@ -149,13 +153,9 @@ class Trial:
         return self.seconds * max(of / max(done, 1), 1.0)
 
 
-def _levelled(
-    path: Iterable[tuple[float, float]], chosen: Value | None, value: float | None
-) -> tuple[tuple[float, float], ...]:
-    """Return a path shifted to the trial's value: the metric on the evaluated parts may be far from an estimate."""
-    means = tuple((float(place), float(mean)) for place, mean in path)
-    level = next((value - mean for place, mean in means if place == chosen and value is not None), 0.0)
-    return tuple((place, mean + level) for place, mean in means)
+def _fixed(stored: Any) -> Any:
+    """Return a list, and those in it, as tuples."""
+    return tuple(map(_fixed, stored)) if isinstance(stored, list) else stored
 
 
 def _root(variance: float | None) -> float | None:
@@ -163,7 +163,7 @@ def _root(variance: float | None) -> float | None:
 
 
 @dataclass(frozen=True)
-class Counts:
+class TrialCounts:
     """How many trials were evaluated in full, stopped early or failed, and their processor seconds.
 
     saved estimates the seconds that early stopping saved: parts that were skipped take as long as the others.
@@ -176,19 +176,71 @@ class Counts:
     saved: float
 
 
-def counts(trials: Iterable[Trial]) -> Counts:
+def counts(trials: Iterable[Trial]) -> TrialCounts:
     """Return how trials ended."""
-    counted = list(trials)
-    return Counts(
-        complete=sum(trial.full_value is not None for trial in counted),
-        stopped=sum(bool(trial.stopped) for trial in counted),
-        failed=sum(trial.value is None for trial in counted),
-        spent=sum(trial.seconds for trial in counted),
-        saved=sum(trial.full_seconds - trial.seconds for trial in counted),
-    )
+    listed = list(trials)
+    states = [trial.state for trial in listed]
+    spent = sum(trial.seconds for trial in listed)
+    saved = sum(trial.full_seconds for trial in listed) - spent
+    return TrialCounts(states.count("complete"), states.count("stopped"), states.count("failed"), spent, saved)
 
 
 def best_of(trials: Iterable[Trial]) -> Trial | None:
     """Return the best of the trials that were evaluated in full, the first of equals; None where there is none."""
     known = [(trial.full_value, trial) for trial in trials if trial.full_value is not None]
     return max(known, key=lambda scored: scored[0])[1] if known else None
+
+
+LIBRARIES = ("pandas", "polars", "pyarrow")
+"""Libraries of data frames, the preferred first."""
+
+
+def frame(columns: Mapping[str, Sequence[object]]) -> Any:
+    """Return columns as a data frame of the first library that is installed, as a dict where none is."""
+    for library in filter(find_spec, LIBRARIES):
+        return getattr(import_module(library), "table" if library == "pyarrow" else "DataFrame")(dict(columns))
+    return dict(columns)
+
+
+def trial_columns(trials: Sequence[Trial]) -> dict[str, list[object]]:
+    """Return trials as columns; a parameter that a trial does not have is None."""
+    return _columns([
+        {
+            "split": trial.split, "number": trial.number, "solver": trial.solver, "state": trial.state,
+            "value": trial.value, "seconds": trial.seconds, "features": trial.nonzeros, "bytes": trial.bytes,
+            "microseconds": trial.microseconds, "begun": trial.begun, "ended": trial.ended, "error": trial.error,
+            **{f"{trial.solver}.{name}": value for name, value in trial.params.items()},
+        }
+        for trial in trials
+    ])  # fmt: skip
+
+
+def leaderboard_columns(result: Result) -> dict[str, list[object]]:
+    """Return the leaderboard as columns: an interval as two, the parameters as JSON."""
+    rows = []
+    for line in result.as_dict()["leaderboard"]:
+        row: dict[str, object] = {}
+        for name, value in line.items():
+            if name.endswith("_interval"):
+                row |= dict(zip((f"{name[:-9]}_low", f"{name[:-9]}_high"), value or (None, None), strict=True))
+            elif name == "params":
+                row[name] = json.dumps(value)
+            elif name != "against":
+                row[name] = value
+        rows.append(row)
+    return _columns(rows)
+
+
+def _columns(rows: Sequence[Mapping[str, object]]) -> dict[str, list[object]]:
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: _of_one_type([row.get(name) for row in rows]) for name in names}
+
+
+def _of_one_type(values: list[object]) -> list[object]:
+    """Return values of one type besides None: numbers, else text, as data frames need them."""
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) <= 1:
+        return values
+    if kinds <= {int, float}:
+        return [float(value) if isinstance(value, int) else value for value in values]
+    return [None if value is None else str(value) for value in values]

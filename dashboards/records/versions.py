@@ -6,7 +6,7 @@ import math
 from contextlib import suppress
 from pathlib import Path
 
-from ranktune.dashboards.records.opening import changed_of
+from ranktune.dashboards.records.reader import changed_of
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import Damaged, RankTuneError
 from ranktune.solvers.models.base import Model, load_model
@@ -35,7 +35,7 @@ def _line(home: Path, folder: StudyFolder) -> Json:
     line["changed"] = changed_of(folder)
     try:
         if not folder.has_result:
-            return line | {"state": "running" if folder.held() else "interrupted"}
+            return line | {"state": "running" if folder.is_running() else "interrupted"}
         decided, result = decision_of(folder), load_result(folder.result)
         line |= _first(folder, result) if decided is None else _retuned(decided)
         with suppress(Damaged):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
+from functools import reduce
 from pathlib import Path
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from ranktune.dashboards.terminal.tables import FittedTable, four_digits, table, titled
+from ranktune.dashboards.terminal.tables import FittedTable, titled
 from ranktune.tuner.selection.results import Result
-from ranktune.tuner.selection.rows import Row
+from ranktune.tuner.selection.rows import LeaderboardRow
 from ranktune.tuner.statistics.measured import Interval
 
 UNSERVED = " *"
@@ -31,8 +31,8 @@ def report(result: Result, *, answered: bool = False, details: bool = False) -> 
     parts = [titled(f"{result.study}: {result.metric}", leaderboard_table(result))]
     if result.folds:
         parts.append(titled("chosen model of each fold", fold_table(result)))
-    conclusion, said = result.conclusion, [] if not answered else answer(result)
-    lines = [line for line in map(_nearby, conclusion.lines) if line not in said]
+    conclusion, above = result.conclusion, answer(result) if answered else []
+    lines = [line for line in map(_nearby, conclusion.lines) if line not in above]
     if details:
         lines += ["", *map(_nearby, conclusion.details)]
     elif conclusion.details:
@@ -54,21 +54,17 @@ def _nearby(line: str) -> str:
 def leaderboard_table(result: Result) -> FittedTable:
     """Return the leaderboard: a row a model, the chosen first."""
     rows = result.leaderboard
-
-    def interval(get: Callable[[Row], Interval | None]) -> list[str]:
-        return ["-" if (known := get(row)) is None else four_digits(known.mean) or "-" for row in rows]
-
     right = {
-        "vali": interval(lambda row: row.vali),
-        "again": interval(lambda row: row.again),
+        "vali": _cells(rows, "vali.mean"),
+        "again": _cells(rows, "again.mean"),
         "test [95%]": [_with_interval(row.test) for row in rows],
-        **({} if result.clicks is None else {result.clicks.metric: interval(lambda row: row.beside)}),
-        "p Holm": ["" if row.p_holm is None else f"{row.p_holm:.3f}" for row in rows],
-        "features": _column([row.nonzeros for row in rows], ".0f"),
-        "cost": _column([row.cost for row in rows], ".4g"),
-        "kB": _column([row.bytes / 1000.0 for row in rows], ".1f"),
-        "us/doc": _column([row.microseconds for row in rows], ".3f"),
-        "fit s": _column([row.seconds for row in rows], ".2f"),
+        **({} if result.clicks is None else {result.clicks.metric: _cells(rows, "beside.mean")}),
+        "p Holm": _cells(rows, "p_holm", ".3f", ""),
+        "features": _cells(rows, "nonzeros", ".0f"),
+        "cost": _cells(rows, "cost", ".4g"),
+        "kB": [f"{row.bytes / 1000.0:.1f}" for row in rows],
+        "us/doc": _cells(rows, "microseconds", ".3f"),
+        "fit s": _cells(rows, "seconds", ".2f"),
         "trials": [str(row.trials or "-") for row in rows],
     }
     for name in ("cost", "again"):  # no costs were given; no trial was scored again
@@ -78,24 +74,24 @@ def leaderboard_table(result: Result) -> FittedTable:
     return FittedTable({"solver": [row.solver + marks(row) for row in rows]}, right, optional, bold_first=True)
 
 
-def _column(values: Sequence[float | None], form: str) -> list[str]:
-    return ["-" if value is None or value != value else format(value, form) for value in values]
+def _cells(items: Iterable[object], path: str, form: str = ".4f", absent: str = "-") -> list[str]:
+    """Return the number of each item at the path of an attribute, absent where there is none."""
+    values = (reduce(lambda of, name: getattr(of, name, None), path.split("."), item) for item in items)
+    return [absent if value is None or value != value else format(value, form) for value in values]
 
 
-def marks(row: Row) -> str:
+def marks(row: LeaderboardRow) -> str:
     """Return the marks of a row: its one feature, that no system loads its model, that it compares documents."""
     feature = f" ({row.feature[:20]})" if row.feature else ""
     return feature + UNSERVED * (not row.is_served) + WHOLE * row.needs_queries
 
 
-def fold_table(result: Result) -> Table:
+def fold_table(result: Result) -> FittedTable:
     """Return the chosen model of each fold."""
-    rows = table(("fold", "solver"), ("vali", "test [95%]"))
-    for fold in result.folds:
-        best = fold.best
-        vali = None if best.vali is None else best.vali.mean
-        rows.add_row(fold.name, best.solver, four_digits(vali) or "-", _with_interval(best.test))
-    return rows
+    folds = result.folds
+    left = {"fold": [fold.name for fold in folds], "solver": [fold.best.solver for fold in folds]}
+    tests = [_with_interval(fold.best.test) for fold in folds]
+    return FittedTable(left, {"vali": _cells(folds, "best.vali.mean"), "test [95%]": tests})
 
 
 def _with_interval(interval: Interval | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranktune.dashboards.records.opening import changed_of, reader_of, trials_of
+from ranktune.dashboards.records.reader import changed_of, reader_of, trials_of
 from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.terminal.tables import FittedTable, four_digits
 from ranktune.solvers.core.errors import Damaged, RankTuneError
@@ -49,7 +49,7 @@ def _finished(folder: StudyFolder) -> Json:
     return {
         "data": result.data,
         "metric": result.metric,
-        "state": "running" if folder.held() else "finished" if result.is_complete else "interrupted",
+        "state": "running" if folder.is_running() else "finished" if result.is_complete else "interrupted",
         "done": result.trials,
         "trials": result.trials,
         "stopped": result.stopped,
@@ -76,7 +76,7 @@ def state(path: Path) -> Json:
         "study": path.name,
         "data": study.data,
         "metric": study.metric,
-        "state": "running" if folder.held() else "interrupted",
+        "state": "running" if folder.is_running() else "interrupted",
         "done": len(trials),
         "stopped": counted.stopped,
         "failed": counted.failed,

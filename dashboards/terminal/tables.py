@@ -1,9 +1,14 @@
-"""The style of tables in the terminal."""
+"""The style of tables in the terminal.
+
+What a command prints as text for other programs: csv, Markdown or LaTeX.
+"""
 
 from __future__ import annotations
 
+import csv
+import re
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from shutil import get_terminal_size
@@ -16,7 +21,7 @@ from rich.style import StyleType
 from rich.table import Table
 from rich.text import Text
 
-from ranktune.solvers.core.errors import printable
+from ranktune.solvers.core.errors import guarded, printable
 
 
 class Screen(Console):
@@ -33,7 +38,7 @@ class Screen(Console):
             yield each if each.control else each._replace(text=printable(each.text, keep="\n"))
 
 
-class Rows(Table):
+class TextTable(Table):
     """A table whose cells are text: no markup, and each as long as it looks."""
 
     def add_row(self, *cells: RenderableType | None, style: StyleType | None = None, end_section: bool = False) -> None:
@@ -42,9 +47,9 @@ class Rows(Table):
         super().add_row(*shown, style=style, end_section=end_section)
 
 
-def table(left: Collection[str], right: Collection[str] = ()) -> Rows:
+def table(left: Collection[str], right: Collection[str] = ()) -> TextTable:
     """Return an empty table: text in the columns of the left names, then numbers in those of the right ones."""
-    rows = Rows(box=SIMPLE_HEAD)
+    rows = TextTable(box=SIMPLE_HEAD)
     for name in left:
         rows.add_column(Text(printable(name)), overflow="fold")
     for name in right:
@@ -108,3 +113,71 @@ def as_text(what: RenderableType, width: int | None = None) -> str:
     with console.capture() as captured:
         console.print(what)
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+
+_SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
+    character: f"\\{character}" for character in "&%$#_{}"
+}
+
+
+def formatted(what: RenderableType, form: str) -> str:
+    """Return the tables in what a command prints, with all their columns, and in Markdown and LaTeX the sentences too.
+
+    Parameters
+    ----------
+    what : renderable
+        Tables, texts, and groups of them.
+    form : {"csv", "latex", "markdown"}
+        In csv, tables are separated by an empty line. In LaTeX, sentences are comments, and tables need booktabs.
+    """
+    parts = []
+    for part in _parts(what):
+        if isinstance(part, Table):
+            parts.append({"csv": _csv, "latex": _latex, "markdown": _markdown}[form](part))
+        elif form != "csv" and (text := as_text(part, 1000).strip()):
+            line = re.sub("^", "% ", text, flags=re.MULTILINE) if form == "latex" else _in_markdown(text)
+            parts.append(f"{line}\n")
+    return "\n".join(parts)
+
+
+def _parts(what: RenderableType) -> Iterator[RenderableType]:
+    if isinstance(what, Group):
+        for part in what.renderables:
+            yield from _parts(part)
+    else:
+        yield what.without(()) if isinstance(what, FittedTable) else what
+
+
+def _rows(table: Table) -> list[list[str]]:
+    """Return the names of the columns, then the rows, without markup."""
+    columns = [[as_text(cell, 10**6) for cell in (column.header, *column.cells)] for column in table.columns]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _csv(table: Table) -> str:
+    text = StringIO()
+    numbers = [column.justify == "right" for column in table.columns]
+    head, *rows = _rows(table)
+    guards = [[c if number else guarded(c) for c, number in zip(row, numbers, strict=True)] for row in rows]
+    csv.writer(text, lineterminator="\n").writerows([map(guarded, head), *guards])
+    return text.getvalue()
+
+
+def _markdown(table: Table) -> str:
+    head, *rows = (list(map(_in_markdown, row)) for row in _rows(table))
+    sides = ["--:" if column.justify == "right" else "---" for column in table.columns]
+    return "".join(f"| {' | '.join(row)} |\n" for row in (head, sides, *rows))
+
+
+def _in_markdown(text: str) -> str:
+    return re.sub(r"[\\`*\[<|~$]|\b_+|_+\b|&(?=#?\w+;)", lambda found: "\\" + "\\".join(found[0]), text)
+
+
+def _latex(table: Table) -> str:
+    def line(cells: Sequence[str]) -> str:
+        return f"{' & '.join(''.join(_SPECIAL.get(c, c) for c in cell) for cell in cells)} \\\\\n"
+
+    head, *rows = _rows(table)
+    sides = "".join("r" if column.justify == "right" else "l" for column in table.columns)
+    body = f"\\toprule\n{line(head)}\\midrule\n{''.join(map(line, rows))}\\bottomrule\n"
+    return f"\\begin{{tabular}}{{{sides}}}\n{body}\\end{{tabular}}\n"

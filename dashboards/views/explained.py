@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.kinds import Bars, Lines
+from ranktune.dashboards.figures.kinds import Bars, Curves
 from ranktune.dashboards.figures.panels import Frame, Panel, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.solvers.core.arrays import Floats
@@ -38,13 +38,14 @@ def drivers(data: StudyData) -> list[Panel]:
     if panel is None or panel.kind is None:
         return []
     effects = [effect for split in data.splits if split.explanations for effect in split.explanations.effects]
-    slopes = {effect.feature: float(np.polyfit(effect.shares, effect.effects, 1)[0]) for effect in reversed(effects)}
-    words = ["" if (slope := slopes.get(str(name), 0.0)) == 0.0 else "higher" if slope > 0 else "lower"
-             for name in panel.table["Feature"][:MAX_DRIVERS]]  # fmt: skip
-    rows = [(*row, word) for row, word in zip(panel.table.rows, words, strict=False)]
-    frame = Frame((*panel.table.columns, "A higher value ranks"), rows)
+    slopes = {effect.feature: np.polyfit(effect.shares, effect.effects, 1)[0] for effect in reversed(effects)}
+    rows = [
+        (*row, {1.0: "higher", -1.0: "lower"}.get(np.sign(slopes.get(row[0], 0.0)), ""))
+        for row in panel.table.rows[:MAX_DRIVERS]
+    ]
     by_word = {word: [figures.short(row[0]) for row in rows if row[-1] == word] for word in ("higher", "lower")}
     note = " ".join(f"A higher value ranks {word}: {', '.join(names)}." for word, names in by_word.items() if names)
+    frame = Frame((*panel.table.columns, "A higher value ranks"), rows)
     return [Panel("drivers", "What drives the ranking", frame, panel.kind, note, shown=True)]
 
 
@@ -61,32 +62,26 @@ def _importance(data: StudyData, known: Sequence[Explanations]) -> Panel:
         loss = item.loss
         totals[item.feature] += (loss.mean, (loss.mean - loss.low) ** 2, (loss.high - loss.mean) ** 2)
     count = len(measured)  # a model that does not use a feature loses nothing without it
-    mean, below, above = np.array(list(totals.values())).T / count
-    low, high = mean - np.sqrt(below / count), mean + np.sqrt(above / count)
+    mean, *squares = np.array(list(totals.values())).T / count
+    below, above = (np.sqrt(square / count) for square in squares)
     names, order = list(totals), np.argsort(-np.nan_to_num(mean), kind="stable")
-    table = Frame(columns, [(names[j], mean[j], low[j], high[j]) for j in order])
+    table = Frame(columns, [(names[j], mean[j], mean[j] - below[j], mean[j] + above[j]) for j in order])
     unit = f"loss of {data.metric} without the feature"
     kind = Bars("Feature", columns[1:2], unit, "feature", ("Low", "High"), MAX_BARS)
-    first, *numbers = table.rows[0]
-    answer = "{} matters most: without it {} loses {:.4f} [{:.4f}, {:.4f}].".format(
-        figures.short(first), data.metric, *(value or 0.0 for value in numbers)
-    )
-    return Panel("importance", title, table, kind, _importance_note(measured, len(order)), "", answer)
-
-
-def _importance_note(measured: Sequence[Explanations], features: int) -> str:
-    first, queries = measured[0], sum(split.queries for split in measured)
-    total = sum(split.total for split in measured)
-    labels = dict.fromkeys(figures.short(split.label) for split in measured)
-    of_all = f"{queries} of {total} {first.part} queries" if queries < total else f"all {total} {first.part} queries"
-    return joined(
-        f"The values of a feature are shuffled among the documents of each query, and {', '.join(labels)} ranks again.",
-        f"Measured on {of_all}, with 95 % bootstrap intervals.",
+    feature, *numbers = table.rows[0]
+    loses = "{:.4f} [{:.4f}, {:.4f}]".format(*(value or 0.0 for value in numbers))
+    answer = f"{figures.short(feature)} matters most: without it {data.metric} loses {loses}."
+    first, queries, total = measured[0], sum(each.queries for each in measured), sum(each.total for each in measured)
+    labels = ", ".join(dict.fromkeys(figures.short(split.label) for split in measured))
+    of_all = f"{queries} of {total}" if queries < total else f"all {total}"
+    note = joined(
+        f"The values of a feature are shuffled among the documents of each query, and {labels} ranks again.",
+        f"Measured on {of_all} {first.part} queries, with 95 % bootstrap intervals.",
         "A feature whose interval reaches 0 may be useless, or others may stand in for it.",
-        "The model was trained on these queries: what it has memorised counts too." if first.part == "training" else "",
-        f"The figure shows the {MAX_BARS} most important." if features > MAX_BARS else "",
+        "The model was trained on these queries: what it has memorised counts too." * (first.part == "training"),
         f"{COMMAND} measures it on {'other data' if queries >= total else 'more queries'}.",
     )
+    return Panel("importance", title, table, kind, note, "", answer)
 
 
 def _effects(known: Sequence[Explanations]) -> list[Panel]:
@@ -101,7 +96,7 @@ def _effects(known: Sequence[Explanations]) -> list[Panel]:
     ]
     share, effect = "Share of documents up to it", "Effect on the score"
     across = figures.axis("share of the documents up to the value", range=[0, 1.02])
-    kind = Lines(share, (effect,), across, figures.axis("effect on the score"), by="Feature", markers=True,
+    kind = Curves(share, (effect,), across, figures.axis("effect on the score"), by="Feature", markers=True,
                  hover="Value")  # fmt: skip
     note = (
         "The mean score of documents that are given the value, beside the mean of their query. A flat line: the value "

@@ -1,54 +1,81 @@
-"""Progress: the value and the time of every trial, the activity of every worker, and the time left."""
+"""How the search went: every trial, time and workers, the time left, and what tuning gained.
+
+The value of tuning is the best so far, against the solvers' defaults and against random search.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
+from math import comb
 
 import numpy as np
 
-from ranktune.dashboards.analysis.pooling import stopped_note
-from ranktune.dashboards.analysis.tuning_value import best_so_far, changes
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.kinds import Bars, Points, labels
-from ranktune.dashboards.figures.panels import Cell, Figure, Frame, Panel, Trace, facts, joined
+from ranktune.dashboards.figures.kinds import Curves, Points, labels
+from ranktune.dashboards.figures.panels import Cell, Figure, Frame, Panel, Trace, counted, facts, grouped, joined
 from ranktune.dashboards.records.study import SplitData, StudyData, duration
 from ranktune.dashboards.records.trial import Trial, counts
+from ranktune.dashboards.views.solver_trials import no_trials_note
+from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.selection.details import tuning_gained
 from ranktune.tuner.storage.attributes import ORIGINS
 
+MIN_RANDOM_TRIALS = 5
+"""Trials drawn at random, of each split, below which nothing is said about random search."""
 RECENT_TRIALS = 50
 """Trials from which the time left is estimated."""
 MAX_WORKERS = 24
-"""Workers in the figure: those that were busiest."""
+"""Workers in the figure: those that began first."""
 
 
 def panels(data: StudyData) -> list[Panel]:
-    """Return the history of each split, the time left, then time and workers of each split."""
-    names = [(split, "" if len(data.splits) == 1 else f"-{k}") for k, split in enumerate(data.splits, start=1)]
-    shown = [_history(data, split, f"history{end}") for split, end in names] + [_time_left(data)]
-    for split, end in names:
-        shown += [_spent(split, f"time{end}"), _workers(data, split, f"workers{end}")]
-    return shown
+    """Return the history of each split, the time left, then the workers of each split."""
+    parts = [grouped([_history(data, split), _workers(data, split)], k, group) for k, split, group in data.groups]
+    histories, workers = zip(*parts, strict=True)
+    return [*histories, _time_left(data), *workers]
 
 
-def _titled(title: str, split: SplitData) -> str:
-    return f"{figures.short(split.name)}: {title}" if split.name else title
+def _history(data: StudyData, split: SplitData) -> Panel:
+    trials, best = split.trials, best_so_far(split.trials)
+    steps = changes(best)
+    kept = sorted({*figures.thinned([t.value for t in trials]).tolist(), *steps})
+    columns = (
+        "Trial", "Solver", "Origin", data.metric, "Standard error", "Stopped after", "Expected gain", "Lead",
+        "Best so far",
+    )  # fmt: skip
+    rows = [
+        [t.place, t.solver, t.origin, t.value, t.error_of_mean, t.stopped or None, t.expected_gain, t.lead, top]
+        for t, top in ((trials[k], best[k]) for k in kept)
+    ]
+    note = f"{len(kept)} of the {len(trials)} trials are shown; the trials view has all." * (len(kept) < len(trials))
+    line = {"shape": "hv", "color": figures.GREY, "width": 2}
+    over = figures.scatter("best so far", [trials[k].place for k in steps], best[steps], mode="lines", line=line)
+    across = figures.count_axis("trial number", trials[-1].place if trials else 1)
+    styles = figures.solver_styles({*ORIGINS, *(t.origin for t in trials)})
+    kind = Points("Trial", data.metric, across, f"validation {data.metric}", styles, over=[over], by="Origin")
+    title = f"Validation {data.metric} of every trial, and the best so far"
+    note = note if trials else "No trial has finished yet."
+    table, answer = Frame(columns, rows), _last_gain(trials, steps)
+    return Panel("history", title, table, kind if steps else None, note, answer=answer)
+
+
+def _last_gain(trials: Sequence[Trial], steps: Sequence[int]) -> str:
+    """Return at which trial the best so far rose last."""
+    if not steps or len(trials) == 1:
+        return ""
+    top = max(steps, key=lambda k: (trials[k].full_value or -np.inf, -k))
+    after = "it may rise further with more trials" if top >= 0.8 * len(trials) else "the trials after it gained nothing"
+    return f"The best so far rose last at trial {trials[top].place} of {len(trials)}: {after}."
 
 
 def _time_left(data: StudyData) -> Panel:
-    trials, counted, pace = data.trials, counts(data.trials), seconds_a_trial(data.trials)
+    trials, n, pace = data.trials, counts(data.trials), seconds_a_trial(data.trials)
     left = data.total - len(trials)
-    rows: list[tuple[str, Cell]] = [
-        ("finished", len(trials)),
-        ("trials to run", data.total if data.study.ends_by_count else None),
-        ("evaluated in full", counted.complete),
-        ("stopped early, significantly worse", counted.stopped),
-        ("failed", counted.failed),
-        ("restarted", sum(t.restarts for t in trials)),
-        ("processor seconds of fits", counted.spent),
-        ("processor seconds saved by early stopping, about", counted.saved if counted.stopped else None),
-        ("seconds between recent trials", pace),
-    ]
+    remaining = f"{counted(left, 'trial')} {'is' if left == 1 else 'are'} left"
+    seconds: float | None = None
     note = "No trial has finished yet."
     if data.state == "finished":
         note = "The study is finished."
@@ -62,11 +89,22 @@ def _time_left(data: StudyData) -> Panel:
     elif left <= 0:
         note = "All trials have finished; models are being selected."
     elif pace is not None:
-        rows.append(("seconds left", pace * left))
-        remain = "One trial is" if left == 1 else f"{left} trials are"
-        note = f"{remain} left: about {duration(pace * left)} at the pace of recent trials."
+        seconds = pace * left
+        note = f"{remaining}: about {duration(seconds)} at the pace of recent trials."
     elif trials:
-        note = f"{left} trials are left; their time is estimated when two have finished."
+        note = f"{remaining}; the time is estimated when two have finished."
+    rows: list[tuple[str, Cell]] = [
+        ("finished", len(trials)),
+        ("trials to run", data.total if data.study.ends_by_count else None),
+        ("evaluated in full", n.complete),
+        ("stopped early, significantly worse", n.stopped),
+        ("failed", n.failed),
+        ("restarted", sum(t.restarts for t in trials)),
+        ("processor seconds of fits", n.spent),
+        ("processor seconds saved by early stopping, about", n.saved if n.stopped else None),
+        ("seconds between recent trials", pace),
+        ("seconds left", seconds),
+    ]
     return Panel("time-left", "Progress", facts(rows), None, note)
 
 
@@ -76,128 +114,189 @@ def seconds_a_trial(trials: Sequence[Trial]) -> float | None:
     Parallel trials end together, so the mean and not the median counts. Pauses of a study that was stopped and resumed
     are cut to 20 times the usual step.
     """
-    ends = np.sort([t.ended for t in trials if t.ended is not None])[-RECENT_TRIALS - 1 :]
-    steps = np.diff(ends)
+    steps = np.diff(np.sort([t.ended for t in trials if t.ended is not None])[-RECENT_TRIALS - 1 :])
     if len(steps) == 0:
         return None
-    usual = float(np.median(steps))
-    lengths = [_seconds(t) for t in trials[-RECENT_TRIALS:] if t.ended and t.begun]
-    longest = max(usual, float(np.median(lengths)) if lengths else 0.0, 1e-3)
+    lengths = [t.wall for t in trials[-RECENT_TRIALS:] if t.ended and t.begun]
+    longest = max(float(np.median(steps)), float(np.median(lengths or [0.0])), 1e-3)
     return float(np.minimum(steps, 20 * longest).mean())
 
 
-def _history(data: StudyData, split: SplitData, key: str) -> Panel:
-    title = _titled(f"Validation {data.metric} of every trial, and the best so far", split)
-    trials, best = split.trials, best_so_far(split.trials)
-    steps = changes(best)
-    kept = sorted({*figures.thinned([t.value for t in trials]).tolist(), *steps})
-    columns = (
-        "Trial", "Solver", "Origin", data.metric, "Standard error", "Stopped after", "Expected gain", "Lead",
-        "Best so far",
-    )  # fmt: skip
+def _workers(data: StudyData, split: SplitData) -> Panel:
+    timed = sorted((t for t in split.trials if t.begun is not None and t.ended), key=lambda t: t.begun or 0.0)
+    kept, shown = figures.some_of(timed, [t.wall for t in timed])
     rows = [
-        [t.place, t.solver, t.origin, t.value, t.error_of_mean, t.stopped or None, t.expected_gain, t.lead, top]
-        for t, top in ((trials[k], best[k]) for k in kept)
-    ]
-    up, outside = figures.value_axis(f"validation {data.metric}", [t.value for t in trials])
+        (
+            figures.plain(t.worker or "unknown", 16), t.place, t.solver, (t.begun or 0.0) - (timed[0].begun or 0.0),
+            t.wall, t.stopped or None, "failed" if t.value is None else "restarted" if t.restarts else None, t.restarts,
+        )
+        for t in kept
+    ]  # fmt: skip
+    why = "The record does not have the times of its trials." if split.trials else "No trial has finished yet."
     note = joined(
-        "" if trials else "No trial has finished yet.",
-        stopped_note(trials),
-        f"{len(kept)} of the {len(trials)} trials are shown; the trials view has all."
-        if len(kept) < len(trials)
-        else "",
-        outside,
+        "A cross marks a trial that failed, a triangle one that was restarted because its worker was lost.",
+        "Hatched bars are trials that were stopped early because they were significantly worse."
+        * any(t.stopped for t in timed),
+        shown,
     )
-    line = {"shape": "hv", "color": figures.GREY, "width": 2}
-    over = figures.scatter("best so far", [trials[k].place for k in steps], best[steps], mode="lines", line=line)
-    across = figures.count_axis("trial number", trials[-1].place if trials else 1)
-    styles = figures.solver_styles({*ORIGINS, *(t.origin for t in trials)})
-    kind = Points("Trial", data.metric, across, up, styles, over=[over], by="Origin") if steps else None
-    return Panel(key, title, Frame(columns, rows), kind, note, split.name, _last_gain(trials, steps))
+    columns = ("Worker", "Trial", "Solver", "Began, s", "Seconds", "Stopped after", "Mark", "Restarts")
+    lanes = partial(_lanes, figures.solver_styles(data.all_solvers))
+    return Panel("workers", "Activity of the workers", Frame(columns, rows), lanes, note if rows else why)
 
 
-def _last_gain(trials: Sequence[Trial], steps: Sequence[int]) -> str:
-    """Return at which trial the best so far rose last."""
-    if not steps or len(trials) == 1:
-        return ""
-    top = max(steps, key=lambda k: (trials[k].full_value or -np.inf, -k))
-    late = (
-        "it may rise further with more trials." if top >= 0.8 * len(trials) else "the trials after it gained nothing."
-    )
-    return f"The best so far rose last at trial {trials[top].place} of {len(trials)}: {late}"
-
-
-def _spent(split: SplitData, key: str) -> Panel:
-    trials = split.trials
-    by_solver = {name: [t for t in trials if t.solver == name] for name in dict.fromkeys(t.solver for t in trials)}
-    total = sum(t.seconds for t in trials) or 1.0
-    rows: list[list[Cell]] = []
-    for name, ended in sorted(by_solver.items(), key=lambda item: (-sum(t.seconds for t in item[1]), item[0])):
-        n, median = counts(ended), float(np.median([t.seconds for t in ended]))
-        rows.append([name, len(ended), n.spent, median, n.spent / total, n.stopped, n.saved])
-    columns = ("solver", "trials", "seconds", "median seconds", "share", "stopped early", "seconds saved, about")
-    kind = Bars("solver", ("seconds", "seconds saved, about"), "processor seconds", "solver")
-    note = "" if trials else "No trial has finished yet."
-    return Panel(key, _titled("Processor time of fits by solver", split), Frame(columns, rows), kind, note, split.name)
-
-
-def _workers(data: StudyData, split: SplitData, key: str) -> Panel:
-    title = _titled("Activity of the workers", split)
-    timed = [t for t in split.trials if t.begun is not None and t.ended is not None]
-    if not timed:
-        why = "The record does not have the times of its trials." if split.trials else "No trial has finished yet."
-        return Panel(key, title, note=why, group=split.name)
-    zero = min(t.begun or 0.0 for t in timed)
-    rows: list[list[Cell]] = []
-    for worker in dict.fromkeys(t.worker for t in sorted(timed, key=lambda t: t.begun or 0.0)):
-        ended = [t for t in timed if t.worker == worker]
-        restarted, failed = sum(t.restarts for t in ended), sum(t.value is None for t in ended)
-        span = [(ended[0].begun or zero) - zero, max(t.ended or zero for t in ended) - zero]
-        busy, stopped = sum(map(_seconds, ended)), sum(bool(t.stopped) for t in ended)
-        rows.append([worker or "unknown", len(ended), failed, restarted, stopped, busy, *span])
-    note = "A cross marks a trial that failed, a triangle one that was restarted because its worker was lost."
-    if any(t.stopped for t in timed):
-        note += " Hatched bars are trials that were stopped early because they were significantly worse."
-    columns = (
-        "worker", "trials", "failed", "restarted", "stopped early", "busy seconds", "first began, s", "last ended, s",
-    )  # fmt: skip
-    styles = figures.solver_styles(data.all_solvers)
-    return Panel(key, title, Frame(columns, rows), partial(_lanes, timed, zero, styles), note, split.name)
-
-
-def _seconds(trial: Trial) -> float:
-    return (trial.ended or 0.0) - (trial.begun or 0.0)
-
-
-def _lanes(timed: Sequence[Trial], zero: float, styles: dict[str, dict[str, str]], frame: Frame) -> Figure:
-    """Return a row for each worker of the frame with a bar for each trial; failures and restarts are marked."""
-    busiest = sorted(frame.rows, key=lambda row: -row[5])[:MAX_WORKERS]
-    rows = {row[0]: k for k, row in enumerate(row for row in frame.rows if row in busiest)}
-    shown = [t for t in timed if (t.worker or "unknown") in rows]
-    shown = [shown[k] for k in figures.thinned([_seconds(t) for t in shown])]
+def _lanes(styles: dict[str, dict[str, str]], frame: Frame) -> Figure:
+    """Return a row for each worker with a bar for each of its trials; failures and restarts are marked."""
+    workers = list(dict.fromkeys(frame["Worker"]))[:MAX_WORKERS]
+    frame = frame.kept(row for row in frame.rows if row[0] in workers)
     traces: list[Trace] = []
-    for solver in sorted({t.solver for t in shown}):
-        marked = [t for t in shown if t.solver == solver]
-        marker = figures.hatched(styles[solver]["color"], ["/" if t.stopped else "" for t in marked])
+    for solver, of in sorted(frame.by("Solver").items()):
+        marker = figures.hatched(styles[solver]["color"], ["/" if part else "" for part in of["Stopped after"]])
         marker["line"] = {"width": 0.5, "color": "rgba(127,127,127,0.6)"}
-        about = Frame(("Trial", "Stopped after"), [(t.place, t.stopped) for t in marked])
         traces.append(
             figures.bars(
-                solver, [rows[t.worker or "unknown"] for t in marked], [_seconds(t) for t in marked], horizontal=True,
-                width=0.7, base=[(t.begun or zero) - zero for t in marked], marker=marker, text=labels(about, solver),
-                textposition="none", hovertemplate="%{text}, %{x:.3f} s<extra></extra>",
+                solver, of["Worker"], of["Seconds"], horizontal=True, width=0.7, base=of["Began, s"], marker=marker,
+                text=labels(of, solver), textposition="none", hovertemplate="%{text}, %{x:.3f} s<extra></extra>",
             )
         )  # fmt: skip
-    marks = (
-        ("failed", "x", [t for t in shown if t.value is None]),
-        ("restarted", "triangle-up", [t for t in shown if t.restarts]),
-    )
-    for name, symbol, marked in marks:
-        cross = {"symbol": symbol, "size": 9, "color": figures.ACCENT, "line": {"width": 1, "color": "#ffffff"}}
-        x, y = [(t.ended or zero) - zero for t in marked], [rows[t.worker or "unknown"] for t in marked]
-        traces += [figures.scatter(name, x, y, marker=cross)] if marked else []
-    names = [figures.plain(worker, 16) for worker in rows]
-    down = figures.axis("worker (process)", tickvals=list(range(len(rows))), ticktext=names)
-    down["range"] = [len(rows) - 0.4, -0.6]
+    for name, of in frame.known("Mark").by("Mark").items():
+        marker = {"symbol": "x" if name == "failed" else "triangle-up", "size": 9, "color": figures.ACCENT}
+        ends = [row[3] + row[4] for row in of.rows]
+        traces.append(
+            figures.scatter(name, ends, of["Worker"], marker=marker | {"line": {"width": 1, "color": "#fff"}})
+        )
+    down = figures.axis("worker (process)", categories=workers, autorange="reversed")
     across = figures.axis("seconds since the first trial began")
-    return figures.figure(traces, across, down, barmode="overlay", height=190 + 34 * len(rows))
+    return figures.figure(traces, across, down, barmode="overlay", height=190 + 34 * len(workers))
+
+
+def trials(data: StudyData) -> list[Panel]:
+    """Return the table of all trials, to filter, sort and save."""
+    n, stopped = counts(data.trials), "" if data.trials else "No trial has finished yet."
+    if n.stopped:
+        stopped = "The value of a trial that was stopped early is an estimate; its error is one standard deviation."
+    answer = f"{n.complete} evaluated in full, {n.stopped} stopped early, {n.failed} failed." * bool(data.trials)
+    return [Panel("trials", "Every finished trial", trials_table(data), None, stopped, "", answer)]
+
+
+def trials_table(data: StudyData) -> Frame:
+    """Return a row a trial, with a column for each parameter, which solvers share; empty columns are left out."""
+    always = ["trial", "solver", data.metric]
+    parameters = list(dict.fromkeys(name for trial in data.trials for name in trial.params))
+    rows = [_row(trial, data.study.metrics, data.metric, parameters) for trial in data.trials]
+    names = list(rows[0]) if rows else always
+    names = [name for name in names if name in always or any(row[name] not in (None, "", 0) for row in rows)]
+    return Frame(tuple(names), [[row[name] for name in names] for row in rows])
+
+
+def _row(trial: Trial, metrics: Sequence[str], metric: str, parameters: Sequence[str]) -> dict[str, Cell]:
+    """Return the cells of a trial by column; a parameter that is called like another column is marked as one."""
+    when = None if trial.ended is None else datetime.fromtimestamp(trial.ended, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    path = ", ".join(f"{value:.4g}: {mean:.4f}" for value, mean in trial.path)
+    before: dict[str, Cell] = {
+        "fold": trial.split, "trial": trial.place, "solver": trial.solver, metric: trial.value,
+        "standard error": trial.error_of_mean, "stopped after": trial.stopped or None,
+        "error of estimate": trial.error_of_estimate, "origin": trial.origin,
+        "expected gain": trial.expected_gain, "lead": trial.lead,
+        **{name: trial.means.get(name) for name in metrics if name != metric},
+    }  # fmt: skip
+    after: dict[str, Cell] = {
+        "path": f"{trial.path_parameter} {path}" if path else None, "seconds": trial.seconds,
+        "weights": trial.nonzeros, "us a document": trial.microseconds, "bytes": trial.bytes, "ended": when,
+        "worker": trial.worker, "restarts": trial.restarts, "error": trial.error,
+        "warnings": "; ".join(trial.warnings),
+    }  # fmt: skip
+    others = before | after
+    params = {f"parameter {name}" if name in others else name: trial.params.get(name) for name in parameters}
+    return before | params | after
+
+
+def worth(data: StudyData) -> Panel:
+    """Return the best so far, with the best default and random search."""
+    title = f"Value of tuning: best validation {data.metric} by number of trials"
+    curve = mean_of_splits([best_by_number(split) for split in data.splits])
+    if not np.isfinite(curve).any():
+        return Panel("worth", title, note=no_trials_note(data) or "No trial has succeeded yet.")
+    count, sampler = len(data.solvers), data.study.sampler
+    default = float(np.mean([_best_default(split, count) for split in data.splits]))
+    of_splits = [random_search(split, count, sampler) for split in data.splits]
+    random, drawn = mean_of_splits(of_splits), min(int(np.isfinite(values).sum()) - 1 for values in of_splits)
+    curves = {"best so far": curve, "best default": np.full(len(curve), default)}
+    curves |= {"random search": random} if drawn >= MIN_RANDOM_TRIALS else {}
+    known = {name: values for name, values in curves.items() if np.isfinite(values).any()}
+    gained = "" if data.result is None else tuning_gained(data.result)
+    if not gained and np.isfinite(default):
+        gained = (
+            f"The best so far is {float(np.nanmax(curve)) - default:.4f} above the best of the solvers' defaults on "
+            "validation queries. The best of many values is too high: test queries show what tuning gained."
+        )
+    note = joined(
+        gained,
+        f"The curve of random search is the mean over random orders of the {np.isfinite(random).sum() - 1} trials that "
+        "were drawn at random."
+        if "random search" in known
+        else "",
+        'For random search with the full budget, run the study with sampler "random" and compare the two.',
+        f"Values are means over {len(data.splits)} folds." * (len(data.splits) > 1),
+    )
+    return Panel("worth", title, *best_so_far_lines(data, known), note)
+
+
+def best_by_number(split: SplitData) -> Floats:
+    """Return the best value among the first k trials, for k = 1, 2, ... up to the first that is missing."""
+    missing = next((k for k, trial in enumerate(split.trials) if trial.number != k), len(split.trials))
+    return best_so_far(split.trials[:missing])
+
+
+def best_so_far(trials: Sequence[Trial]) -> Floats:
+    """Return the highest full value up to each trial, (n,); NaN before the first of them."""
+    return np.fmax.accumulate(np.array([trial.full_value for trial in trials], dtype=np.float64))
+
+
+def changes(best: Floats) -> list[int]:
+    """Return the places where the best so far changes, its first value, and the last place."""
+    known = np.flatnonzero(np.isfinite(best)).tolist()
+    return [k for k in known if k in (known[0], known[-1]) or best[k] != best[k - 1]]
+
+
+def _best_default(split: SplitData, solvers: int) -> float:
+    """Return the best value of the solvers' defaults, the parameters requested of the first trials; NaN of none."""
+    values = (trial.requested_value for trial in split.trials if trial.number < solvers)
+    return max((value for value in values if value is not None), default=np.nan)
+
+
+def random_search(split: SplitData, solvers: int, sampler: str) -> Floats:
+    """Return the mean of the best after k trials: the defaults, then k - solvers of the random trials, (k,).
+
+    The random trials are those that the sampler drew without a model. The expected best of m of them, drawn without
+    replacement, is exact; beyond them it is NaN. The estimate of a trial that was stopped early stands for its
+    value. NaN up to the last default.
+    """
+    last = float("inf") if sampler == "random" else POLICY.search.startup
+    drawn = np.array([t.value for t in split.trials if solvers <= t.number < last and t.value is not None])
+    floor = _best_default(split, solvers)
+    lifted = np.sort(np.fmax(drawn, floor))
+    best = [expected_best(lifted, m) for m in range(1, len(lifted) + 1)]
+    return np.array([*[np.nan] * (solvers - 1), *[floor] * bool(solvers), *best], dtype=np.float64)
+
+
+def expected_best(ascending: Floats, count: int) -> float:
+    """Return the mean of the highest of count values drawn without replacement from ascending ones, count <= n."""
+    n = len(ascending)
+    weights = [comb(i, count - 1) / comb(n, count) for i in range(count - 1, n)]
+    return float(np.dot(weights, ascending[count - 1 :]))
+
+
+def mean_of_splits(curves: Sequence[Floats]) -> Floats:
+    """Return the mean over the splits up to the end of the shortest curve, (k,); empty where one is empty."""
+    length = min(map(len, curves), default=0)
+    mean: Floats = np.mean([curve[:length] for curve in curves], axis=0) if length else np.empty(0)
+    return mean
+
+
+def best_so_far_lines(data: StudyData, curves: Mapping[str, Floats]) -> tuple[Frame, Curves]:
+    """Return curves at the trials where one of them changes, and at its last trial."""
+    places = sorted({k for curve in curves.values() for k in changes(curve)})
+    rows = [[k + 1, *(curve[k] if k < len(curve) else None for curve in curves.values())] for k in places]
+    across = figures.count_axis("trials", places[-1] + 1 if places else 1)
+    up = figures.axis(f"best validation {data.metric}", **figures.around(np.concatenate([[], *curves.values()])))
+    return Frame(("trials", *curves), rows), Curves("trials", tuple(curves), across, up, step=True, markers=True)

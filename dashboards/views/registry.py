@@ -15,7 +15,7 @@ from ranktune.dashboards.figures.panels import Panel, panels_json
 from ranktune.dashboards.records.study import StudyData
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import StudyError
-from ranktune.solvers.core.table import Entry, Table
+from ranktune.solvers.core.table import NamedTable, TableEntry
 
 Panels: TypeAlias = Callable[[StudyData], list[Panel]]
 
@@ -50,150 +50,115 @@ TERMS: Mapping[str, str] = MappingProxyType({
 
 
 @dataclass(frozen=True)
-class Meaning:
-    """What a view answers, and the terms that it uses."""
+class View(TableEntry[Panels]):
+    """A view: the function that makes its panels, its title (help), the question that it answers, what it means.
 
-    text: str
-    terms: tuple[str, ...]
-
-    def as_json(self) -> Json:
-        """Return the text, and the terms with what they mean."""
-        return {"text": self.text, "terms": [[term, TERMS[term]] for term in self.terms]}
-
-
-@dataclass(frozen=True)
-class View(Entry[Panels]):
-    """A view: the function that makes its panels, its title (help), the question that it answers, what it means."""
+    terms are those that it uses, with commas between.
+    """
 
     question: str = field(kw_only=True)
-    meaning: Meaning = field(kw_only=True)
+    text: str = field(kw_only=True)
+    terms: str = field(kw_only=True)
+
+    @property
+    def meaning(self) -> Json:
+        """What the view answers, and its terms with what they mean."""
+        return {"text": self.text, "terms": [[term, TERMS[term]] for term in self.terms.split(", ")]}
 
 
-VIEWS: Table[Panels] = Table(
+VIEWS: NamedTable[Panels] = NamedTable(
     "view",
     {
         "overview": View(
             "overview:panels",
             "Overview",
             question="Which model was chosen, and how good is it?",
-            meaning=Meaning(
-                "Which model was chosen, how good it will be on new queries, and whether it is better than what there "
-                "was. Look at the estimate and at the gain. Models that do not differ significantly from the chosen "
-                "one may be smaller or faster. Not significantly different does not mean equal: few queries show "
-                "large differences only.",
-                (
-                    "metric",
-                    "validation score",
-                    "fresh folds",
-                    "test",
-                    "estimate",
-                    "interval",
-                    "gain",
-                    "p value",
-                    "Holm",
-                    "baseline",
-                    "blend",
-                ),
-            ),
+            text="Which model was chosen, how good it will be on new queries, and whether it is better than what there "
+            "was. Look at the estimate and at the gain. Models that do not differ significantly from the chosen "
+            "one may be smaller or faster. Not significantly different does not mean equal: few queries show "
+            "large differences only.",
+            terms="metric, validation score, fresh folds, test, estimate, interval, gain, p value, Holm, baseline, "
+            "blend",
         ),
         "progress": View(
             "progress:panels",
             "Progress",
             question="Did the search still improve at its end?",
-            meaning=Meaning(
-                "How the search went: each trial in its order, the best so far, and where the time went. If the best "
-                "still rises at the end, more trials may help.",
-                ("trial", "incumbent", "early stopping", "worker"),
-            ),
+            text="How the search went: each trial in its order, the best so far, and what the workers did. If the best "
+            "still rises at the end, more trials may help.",
+            terms="trial, incumbent, early stopping, worker",
         ),
         "solvers": View(
             "solvers:panels",
             "Solvers",
             question="Which solver is best, and by how much?",
-            meaning=Meaning(
-                "What each solver reached, in all of its trials and at its defaults, and which solvers differ "
-                "significantly. A solver whose curve still rises would profit from more queries or more trials.",
-                ("default", "interval", "p value", "Holm", "early stopping"),
-            ),
+            text="What each solver reached, in all of its trials and at its defaults, how long it took, and which "
+            "solvers differ significantly. A solver whose curve still rises would profit from more queries or more "
+            "trials.",
+            terms="default, interval, p value, Holm, early stopping",
         ),
         "parameters": View(
             "parameters:panels",
             "Parameters",
             question="Which parameters matter, and where are good values?",
-            meaning=Meaning(
-                "Which parameters of a solver matter, and where good values lie. If the best values lie at the end of "
-                "a range, a wider range may be better.",
-                ("search space", "path", "trial"),
-            ),
+            text="Which parameters of a solver matter, and where good values lie. If the best values lie at the end of "
+            "a range, a wider range may be better.",
+            terms="search space, path, trial",
         ),
         "choices": View(
             "choices:panels",
             "Choices",
             question="Which losses, penalties and optimizers are good?",
-            meaning=Meaning(
-                "How the choices of a solver compare, such as losses and penalties, one by one and in pairs. An "
-                "effect is that of the choice with all other parameters as they were tried.",
-                ("search space", "interval", "Gaussian process"),
-            ),
+            text="How the choices of a solver compare, such as losses and penalties, one by one and in pairs. An "
+            "effect is that of the choice with all other parameters as they were tried.",
+            terms="search space, interval, Gaussian process",
         ),
         "queries": View(
             "queries:panels",
             "Queries",
             question="On which queries is the chosen model better or worse?",
-            meaning=Meaning(
-                "For which queries the chosen model is better or worse than another, and the queries that it ranks "
-                "worst, with their documents. Many ties mean that few queries decide.",
-                ("metric", "grade", "score", "p value", "interval"),
-            ),
+            text="For which queries the chosen model is better or worse than another, and the queries that it ranks "
+            "worst, with their documents. Many ties mean that few queries decide.",
+            terms="metric, grade, score, p value, interval",
         ),
         "trade-offs": View(
             "tradeoffs:panels",
             "Trade-offs",
             question="What does quality cost?",
-            meaning=Meaning(
-                "What quality costs in features, size and time. Models on the line are the best for their cost; take "
-                "the cheapest that is good enough.",
-                ("cost", "us/doc", "trial"),
-            ),
+            text="What quality costs in features, size and time. Models on the line are the best for their cost; take "
+            "the cheapest that is good enough.",
+            terms="cost, us/doc, trial",
         ),
         "weights": View(
             "weights:panels",
             "Weights",
             question="Which features does the model use?",
-            meaning=Meaning(
-                "Which features the models use. The importance is comparable between all kinds of models; a weight "
-                "also depends on the unit of its feature.",
-                ("importance", "interval", "blend"),
-            ),
+            text="Which features the models use. The importance is comparable between all kinds of models; a weight "
+            "also depends on the unit of its feature.",
+            terms="importance, interval, blend",
         ),
         "optimiser": View(
             "optimiser:panels",
             "Optimiser",
             question="Did the sampler expect what happened?",
-            meaning=Meaning(
-                "What the sampler expected and what happened. About 95 percent of the trials should lie within their "
-                "intervals; otherwise its model of the search does not fit.",
-                ("Gaussian process", "acquisition function", "early stopping", "trial"),
-            ),
+            text="What the sampler expected and what happened. About 95 percent of the trials should lie within their "
+            "intervals; otherwise its model of the search does not fit.",
+            terms="Gaussian process, acquisition function, early stopping, trial",
         ),
         "trials": View(
-            "trials:panels",
+            "progress:trials",
             "Trials",
             question="What was evaluated?",
-            meaning=Meaning(
-                "Every configuration that was evaluated. Save the table as CSV or JSON to work on it elsewhere.",
-                ("trial", "validation score", "early stopping", "fold"),
-            ),
+            text="Every configuration that was evaluated. Save the table as CSV or JSON to work on it elsewhere.",
+            terms="trial, validation score, early stopping, fold",
         ),
         "drift": View(
-            "production.drift:panels",
+            "drift:panels",
             "Drift",
             question="Are new data like those of the study?",
-            meaning=Meaning(
-                "Whether new data are like the training data, and the model as good as promised, on each day that was "
-                "watched. An alarm is a change of the features or a loss of the metric; look at which it is.",
-                ("metric", "estimate", "interval", "p value"),
-            ),
+            text="Whether new data are like the training data, and the model as good as promised, on each day that was "
+            "watched. An alarm is a change of the features or a loss of the metric; look at which it is.",
+            terms="metric, estimate, interval, p value",
         ),
     },
     package="ranktune.dashboards.views",
@@ -201,17 +166,20 @@ VIEWS: Table[Panels] = Table(
 )
 """Each is imported when it is first shown: some need models, one the Gaussian process."""
 
-COMPARE = Meaning(
-    "What differs between studies, and whether their chosen models differ on the queries that they share.",
-    ("metric", "test", "p value", "interval"),
+COMPARE = View(
+    "compare:panels",
+    "Compare",
+    question="How do the studies differ?",
+    text="What differs between studies, and whether their chosen models differ on the queries that they share.",
+    terms="metric, test, p value, interval",
 )
-"""What the page means that compares studies."""
+"""The page that compares studies, which is none of a study."""
 
 
 def views_json() -> list[Json]:
     """Return the views' keys and titles and what they mean, in their order."""
     return [
-        {"key": key, "title": view.help, "question": view.question, "meaning": view.meaning.as_json()}
+        {"key": key, "title": view.help, "question": view.question, "meaning": view.meaning}
         for key in VIEWS
         if isinstance(view := VIEWS.entry(key), View)
     ]

@@ -6,14 +6,14 @@ A panel's group is the split, where there are several: options are compared with
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from ranktune.dashboards.analysis.pooling import no_trials_note, stopped_note
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.kinds import Lines, Points
-from ranktune.dashboards.figures.panels import Cell, Frame, Panel, joined
+from ranktune.dashboards.figures.kinds import Curves, Points
+from ranktune.dashboards.figures.panels import Cell, Frame, Panel, grouped, joined
 from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial
+from ranktune.dashboards.views.solver_trials import no_trials_note
 from ranktune.tuner.statistics.pareto import COSTS, Option, best_within, front, knee
 
 TITLES = {
@@ -25,21 +25,21 @@ TITLES = {
 }
 LIMITS = (1, 2, 5, 10, 20, 29)
 """Numbers of features for which the best is listed; 29 as in the figures of the ElasticRank paper."""
-AMOUNTS = ("nonzeros", "bytes", "microseconds", "seconds", "cost")
 MODEL = "model: "
 """Before the name of an option that is a model of the leaderboard; a trial has its number."""
 
 
 def panels(data: StudyData) -> list[Panel]:
     """Return the Pareto front of each cost and the best within each number of features, split by split."""
-    shown: list[Panel] = []
-    for k, split, group in data.groups:
-        most = figures.MAX_POINTS // (3 if group else 1)
-        models = _models(data, split)
-        costs = [cost for cost in COSTS if cost != "cost" or any(t.cost is not None for t in split.trials)]
-        shown += [_front(data, split, models, cost, f"{cost}-{k}", group, most) for cost in costs]
-        shown.append(_within(data, split, models, f"within-{k}", group))
-    return shown
+    return [panel for k, split, group in data.groups for panel in grouped(_of_split(data, split), k, group)]
+
+
+def _of_split(data: StudyData, split: SplitData) -> Iterator[Panel]:
+    models = _models(data, split)
+    for cost in COSTS:
+        if cost != "cost" or any(trial.cost is not None for trial in split.trials):
+            yield _front(data, split, models, cost)
+    yield _within(data, split, models)
 
 
 def _options(trials: Iterable[Trial]) -> list[Option]:
@@ -60,93 +60,89 @@ def _models(data: StudyData, split: SplitData) -> list[Option]:
         return []
     folds = [fold for fold in data.result.folds or (data.result,) if fold.name == split.name or len(data.splits) <= 1]
     return [
-        Option(f"{MODEL}{row.solver}", row.vali.mean, *(getattr(row, amount) for amount in AMOUNTS))
+        Option(f"{MODEL}{row.solver}", row.vali.mean, row.nonzeros, row.bytes, row.microseconds, row.seconds, row.cost)
         for fold in folds[:1]
         for row in fold.leaderboard
         if row.vali is not None
     ]
 
 
-def _front(
-    data: StudyData, split: SplitData, models: list[Option], cost: str, key: str, group: str, most: int
-) -> Panel:
+def _front(data: StudyData, split: SplitData, models: list[Option], cost: str) -> Panel:
     """Return every trial and every model by cost and quality, their Pareto front, and its knee."""
-    title, unit, value = f"Best {data.metric} by {TITLES[cost][0]}", TITLES[cost][1], f"{data.metric} (validation)"
+    (what, unit), value = TITLES[cost], f"{data.metric} (validation)"
+    title = f"Best {data.metric} by {what}"
     models = [option for option in models if not math.isnan(option.amount(cost))]
     options = _options(trial for trial in split.trials if not trial.stopped)
     best = front([*options, *models], cost)
-    if not best:
-        why = "No trial of this split has this cost." if options else "No trial has a value yet."
-        return Panel(key, title, note=no_trials_note(data) or why, group=group)
     bend = knee(best, cost)  # the front of a front is itself
+    if bend is None:
+        why = "No trial of this split has this cost." if options else "No trial has a value yet."
+        return Panel(cost, title, note=no_trials_note(data) or why)
     trials = {str(trial.place): trial for trial in split.trials}
     known = [option for option in _options(split.trials) if not math.isnan(option.amount(cost))]
-    kept = [known[i] for i in figures.thinned([option.quality for option in known], most)]
-    on_front = {option.label for option in best}
+    most = figures.MAX_POINTS // min(len(data.splits), 3)
+    kept, shown = figures.some_of(known, [option.quality for option in known], most)
 
-    def row(what: str, option: Option) -> list[Cell]:
+    def row(kind: str, option: Option) -> list[Cell]:
         trial = trials.get(option.label)
-        ends = [option.amount(cost), option.quality]
         if trial is None:
-            return [what, None, option.label.removeprefix(MODEL), *ends, None]
-        return [what, trial.place, trial.solver, *ends, trial.stopped or None]
+            return [kind, None, option.label.removeprefix(MODEL), option.amount(cost), option.quality, None]
+        return [kind, trial.place, trial.solver, option.amount(cost), option.quality, trial.stopped or None]
 
     rows = [row("front, knee" if option is bend else "front", option) for option in best]
     rows += [row("leaderboard", option) for option in models]
-    rows += [row("trial", option) for option in kept if option.label not in on_front]
-    everything = [*known, *models]
-    costs = [option.amount(cost) for option in everything]
-    up, outside = figures.value_axis(value, [option.quality for option in everything], always=best[0].quality)
+    rows += [row("trial", option) for option in kept if option not in best]
+    table = Frame(("What", "Trial", "Solver", unit, value, "Stopped after"), rows)
+    costs, qualities = zip(*((option.amount(cost), option.quality) for option in (*known, *models)), strict=True)
+    up, outside = figures.value_axis(value, qualities, always=best[0].quality)
     across = figures.log_axis(unit, min(costs), max(costs)) if min(costs) > 0 else figures.axis(unit)
-    line = {"shape": "hv", "color": figures.GREY, "width": 2}
-    x, y = [option.amount(cost) for option in best], [option.quality for option in best]
-    over = [figures.scatter("front", x, y, mode="lines", line=line, hoverinfo="skip")]
-    over += [figures.star("knee", bend.amount(cost), bend.quality, ["knee"])] if bend is not None else []
+    line, grey = table.kept(table.rows[: len(best)]), {"color": figures.GREY, "width": 2}
+    over = [
+        figures.scatter("front", line[unit], line[value], mode="lines", line=grey | {"shape": "hv"}, hoverinfo="skip"),
+        figures.star("knee", bend.amount(cost), bend.quality, ["knee"]),
+    ]
     if models:
-        ring = {"symbol": "circle-open", "size": 14, "color": figures.GREY, "line": {"width": 2}}
-        x, y = [option.amount(cost) for option in models], [option.quality for option in models]
-        names = figures.distinct(option.label.removeprefix(MODEL) for option in models)
-        over.append(figures.scatter("leaderboard", x, y, marker=ring, text=names))
+        marker = {"symbol": "circle-open", "size": 14, "color": figures.GREY, "line": grey}
+        rings = table.by("What")["leaderboard"]
+        names = figures.distinct(rings["Solver"])
+        over.append(figures.scatter("leaderboard", rings[unit], rings[value], marker=marker, text=names))
     note = joined(
         "Points are trials, rings the refitted models of the leaderboard; times are processor times. None is both "
         "better and cheaper than those on the line, the Pareto front. Beyond its knee, quality increases least for its "
         "cost.",
-        stopped_note(split.trials),
+        shown,
         outside,
-        f"{len(kept)} of {len(known)} trials are shown." if len(kept) < len(known) else "",
     )
-    columns = ("What", "Trial", "Solver", unit, value, "Stopped after")
-    kind = Points(unit, value, across, up, figures.solver_styles(data.all_solvers), over=over)
+    styles = figures.solver_styles(data.all_solvers)
+    kind = Points(unit, value, across, up, styles, over=over)
     top = best[-1]
     answer = f"{unit}: {top.amount(cost):.4g} for the best {data.metric} by validation, {top.quality:.4f}"
-    answer += f"; {bend.amount(cost):.4g} at the knee, {bend.quality:.4f}." if bend and bend is not top else "."
-    return Panel(key, title, Frame(columns, rows), kind, note, group, answer)
+    answer += f"; {bend.amount(cost):.4g} at the knee, {bend.quality:.4f}." if bend is not top else "."
+    return Panel(cost, title, table, kind, note, answer=answer)
 
 
-def _within(data: StudyData, split: SplitData, models: list[Option], key: str, group: str) -> Panel:
+def _within(data: StudyData, split: SplitData, models: list[Option]) -> Panel:
     """Return the best trial or model within each number of features."""
     title, value = f"Best {data.metric} within a number of features", f"{data.metric} (validation)"
     options = [*_options(trial for trial in split.trials if not trial.stopped), *models]
     highest = best_within(options, {})
     if highest is None:
-        note = no_trials_note(data) or "No trial has a value yet."
-        return Panel(key, title, note=note, group=group)
-    solver_of = {str(trial.place): trial.solver for trial in split.trials}
-    sparse = front(options, "nonzeros")  # it has the best within any limit
+        return Panel("within", title, note=no_trials_note(data) or "No trial has a value yet.")
+    solvers = {str(trial.place): trial.solver for trial in split.trials}
     rows: list[list[Cell]] = []
     for limit in (*LIMITS, None):
-        best = highest if limit is None else best_within(sparse, {"nonzeros": limit})
-        name = "all" if limit is None else str(limit)
+        best = highest if limit is None else best_within(options, {"nonzeros": limit})
+        name = str(limit or "all")
         if best is None:
             rows.append([name, None, None, None, None, None])
             continue
+        is_trial = best.label in solvers
+        solver = solvers[best.label] if is_trial else best.label.removeprefix(MODEL)
+        number = int(best.label) if is_trial else None
         features = None if best.nonzeros is None else int(best.nonzeros)
-        of_model = best.label.startswith(MODEL)
-        what = best.label.removeprefix(MODEL) if of_model else solver_of[best.label]
-        number = None if of_model else int(best.label)
-        rows.append([name, features, number, what, best.quality, highest.quality - best.quality])
+        rows.append([name, features, number, solver, best.quality, highest.quality - best.quality])
     columns = ("Features at most", "Features", "Trial", "Solver", value, "Below the best")
     across = figures.axis("features at most", categories=[str(row[0]) for row in rows])
-    kind = Lines(columns[0], (value,), across, figures.axis(value), markers=True, hover="Solver")
+    kind = Curves(columns[0], (value,), across, figures.axis(value), markers=True, hover="Solver")
     note = "The best trial or model with no more features; a dash where there is none."
-    return Panel(key, title, Frame(columns, rows), kind, note, group)
+    return Panel("within", title, Frame(columns, rows), kind, note)

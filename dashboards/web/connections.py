@@ -1,17 +1,24 @@
 """Timeouts of connections whose clients send or read slowly, or not at all.
 
 uvicorn ends a connection that is idle between two requests (timeout_keep_alive), not one whose request never comes.
+
+The server of the live pages: uvicorn's, which shuts down in order at the first signal.
 """
 
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
+import uvicorn
 from starlette.types import Message, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from ranktune.tuner.workers.interrupts import SIGNALS
 
 HEADER_SECONDS = 10.0
 """Seconds that a request may take to arrive."""
@@ -101,3 +108,21 @@ def in_parts(send: Send) -> Callable[[Message], Coroutine[Any, Any, None]]:
         await asyncio.wait_for(send(rest), READ_SECONDS)
 
     return sent
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which handles signals itself and then drops them.
+
+    uvicorn raises a signal again after it has shut down. Here that would count as a second signal, after which a
+    process has only seconds to end.
+    """
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Shut down after a signal within this context; a second SIGINT does not wait for open requests."""
+        before = {number: signal.signal(number, self.handle_exit) for number in SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

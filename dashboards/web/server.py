@@ -24,7 +24,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from ranktune.dashboards.figures.panels import panels_json, to_json
-from ranktune.dashboards.records.watching import Watched, Watching
+from ranktune.dashboards.records.study import Watched, Watching
 from ranktune.dashboards.terminal.listing import listing
 from ranktune.dashboards.views import compare as view_compare
 from ranktune.dashboards.views.registry import VIEWS, view_json, views_json

@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from ranktune.solvers.abilities import MONOTONE, VERBS
 from ranktune.solvers.base.ranker import BaseRanker
-from ranktune.solvers.blocks.blocked import (
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.blocked import (
     BlockedQueries,
     BlockWorkers,
     Extent,
@@ -19,7 +20,6 @@ from ranktune.solvers.blocks.blocked import (
     extent_of,
     total_extent,
 )
-from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.columns.table import COLUMNS
 from ranktune.solvers.data.queries import Queries
 
@@ -45,7 +45,7 @@ def fit_blocks(ranker: R, data: Source | Sequence[Source], workers: BlockWorkers
         worker downloads once into its cache. In this process a large block is divided further.
     workers : BlockWorkers or None, default=None
         Who computes: None for this process, one block after the other, with memory that does not grow with the data;
-        or an object with the methods of `ranktune.solvers.blocks.blocked.BlockWorkers`. Trees grow in this process
+        or an object with the methods of `ranktune.solvers.data.blocked.BlockWorkers`. Trees grow in this process
         alone.
 
     Returns
@@ -118,7 +118,7 @@ def _checked(ranker: BaseRanker, blocks: Sequence[_Overview]) -> Extent:
         )
     if not any(block.has_pairs for block in blocks):
         raise DataError("there is nothing to learn: no query has two documents of different grades.")
-    taken = ranker.supports(ranker.get_params()) - {MONOTONE}
-    for name in sorted(frozenset().union(*(block.special for block in blocks)) - taken):
+    special = ranker.supports(ranker.get_params()) - {MONOTONE}
+    for name in sorted(frozenset().union(*(block.special for block in blocks)) - special):
         raise ParameterError(f"{ranker!r} cannot {VERBS[name]} of data in blocks: leave {name} out.")
     return total_extent([block.extent for block in blocks])

@@ -1,8 +1,8 @@
 """scikit-learn's protocol of an estimator, without importing scikit-learn before it is needed.
 
 Importing sklearn.base takes most of a second and 60 to 100 MB, more than most fits, and the workers of a study never
-need it, because they fit on Queries. Clones, pipelines and grid searches work by this protocol. Plain arrays are
-validated by scikit-learn itself.
+need it, because they fit on Queries. Clones, pipelines, grid searches and metadata routing work by this protocol. Plain
+arrays are validated by scikit-learn itself.
 """
 
 from __future__ import annotations
@@ -12,17 +12,98 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from html import escape
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
-from ranktune.solvers.base.routing import Routed
 from ranktune.solvers.core.arrays import Features, Floats, Ids, Sizes
 from ranktune.solvers.core.declared import Former
 from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.query_columns.known import Weights
+from ranktune.solvers.data.query_columns import Weights
 from ranktune.solvers.names import SAME_AS
+
+Request: TypeAlias = bool | str | None
+"""Whether scikit-learn passes metadata on, or the name under which it gets them; None where they must not be given."""
+
+METHODS = ("fit", "partial_fit", "score", "predict")
+
+
+class Routed:
+    """An estimator that asks for every keyword of its fit, score and predict, unless it is set otherwise."""
+
+    _metadata_request: Any
+
+    @classmethod
+    def _keywords(cls, method: str) -> list[str]:
+        parameters = inspect.signature(getattr(cls, method)).parameters.values()
+        return [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+
+    def get_metadata_routing(self) -> Any:
+        """Return what scikit-learn routes here where metadata routing is enabled: every keyword, unless set otherwise.
+
+        Returns
+        -------
+        MetadataRequest
+        """
+        if hasattr(self, "_metadata_request"):
+            return self._metadata_request
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=type(self).__name__)
+        for method in METHODS:
+            for name in self._keywords(method) if hasattr(self, method) else ():
+                getattr(request, method).add_request(param=name, alias=True)
+        request.score.add_request(param="sample_weight", alias=None)  # a pipeline asks for it, with None
+        return request
+
+    def set_fit_request(self, **requests: Request) -> Self:
+        """Say what scikit-learn passes to fit where metadata routing is enabled.
+
+        Parameters
+        ----------
+        **requests : bool, str or None
+            A keyword of fit, such as qid, group, query_weights or document_weights. True passes it, which is the
+            default, False does not, a name passes the metadata of that name, and with None it must not be given.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError
+            If fit has no such keyword.
+
+        Examples
+        --------
+        >>> from ranktune import RankSVM
+        >>> RankSVM().set_fit_request(qid="query").get_metadata_routing().fit.requests["qid"]
+        'query'
+        """
+        return self._requesting("fit", requests)
+
+    def set_score_request(self, **requests: Request) -> Self:
+        """Say what scikit-learn passes to score where metadata routing is enabled, as set_fit_request does for fit."""
+        return self._requesting("score", requests)
+
+    def set_predict_request(self, **requests: Request) -> Self:
+        """Say what scikit-learn passes to predict where routing is enabled, as set_fit_request does for fit."""
+        return self._requesting("predict", requests)
+
+    def _requesting(self, method: str, requests: dict[str, Request]) -> Self:
+        """Set what is passed to a method; a clone of the estimator requests the same."""
+        request, keywords = self.get_metadata_routing(), self._keywords(method)
+        for name, alias in requests.items():
+            if name not in keywords:
+                weights = " Weights are document_weights (one a row) and query_weights (by query id)."
+                raise TypeError(
+                    f"set_{method}_request() got '{name}', and {method} of {type(self).__name__} takes "
+                    f"{', '.join(keywords)}.{weights if 'weight' in name and method == 'fit' else ''}"
+                )
+            getattr(request, method).add_request(param=name, alias=alias)
+        self._metadata_request = request
+        return self
 
 
 class _OfInit:
@@ -48,19 +129,19 @@ class Estimator(Routed):
 
     def __new__(cls, *_: object, **parameters: object) -> Self:
         """Raise TypeError for an unknown parameter, with the name that it has here."""
-        known = _signature(cls.__init__).parameters if parameters else {}
-        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
+        declared = _signature(cls.__init__).parameters if parameters else {}
+        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in declared.values())
         for name in parameters:
-            if name not in known and name not in cls.former.names and not takes_any:
+            if name not in declared and name not in cls.former.names and not takes_any:
                 raise TypeError(cls._unknown(name))
         return super().__new__(cls)
 
     @classmethod
     def _unknown(cls, name: str) -> str:
         """Return the error for an unknown parameter, with the name that it has in this library."""
-        known = cls._parameter_names()
-        here = next((parameter for parameter in known if name in SAME_AS.get(parameter, ())), None)
-        hint = nearest(name, known) if here is None else f"Here it is called '{here}'."
+        names = cls._parameter_names()
+        here = next((parameter for parameter in names if name in SAME_AS.get(parameter, ())), None)
+        hint = nearest(name, names) if here is None else f"Here it is called '{here}'."
         return f"{cls.__name__} has no parameter '{name}'. {hint}"
 
     @classmethod
@@ -73,9 +154,9 @@ class Estimator(Routed):
 
     def set_params(self, **parameters: object) -> Self:
         """Set parameters by name. Raises ParameterError, with the nearest name, for an unknown one."""
-        known = self._parameter_names()
+        names = self._parameter_names()
         for name, value in self.former.current(parameters).items():
-            if name not in known:
+            if name not in names:
                 raise ParameterError(self._unknown(name))
             setattr(self, name, value)
         return self

@@ -126,7 +126,7 @@ def _without(queries: Queries, left_out: Mask) -> Queries:
     """Return queries with zeros in the columns that are left out."""
     if not left_out.any():
         return queries
-    kept = (~left_out).astype(queries.features.dtype)
+    factor = (~left_out).astype(queries.features.dtype)
     if isinstance(queries.features, np.ndarray):
-        return queries.with_features(queries.features * kept)
-    return queries.with_features(sparse.csr_array(queries.features @ sparse.diags_array(kept, format="csr")))
+        return queries.with_features(queries.features * factor)
+    return queries.with_features(sparse.csr_array(queries.features @ sparse.diags_array(factor, format="csr")))

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.base.training_data import NOTHING
-from ranktune.solvers.blocks.blocked import BlockedQueries, OpenBlock, factors_of
 from ranktune.solvers.core.arrays import Floats, Ids, Ints, Json, Sizes
 from ranktune.solvers.core.checks import RandomState
 from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.blocked import BlockedQueries, OpenBlock, factors_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import factors, query_factors
 

@@ -10,15 +10,14 @@ from numpy.typing import ArrayLike
 
 from ranktune.solvers.abilities import CUSTOM
 from ranktune.solvers.base.training_data import NOTHING, QueryEstimator
-from ranktune.solvers.blocks.blocked import BlockedQueries
 from ranktune.solvers.core.arrays import Floats, Ids, Sizes, python_value
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.parameters import check_declared
 from ranktune.solvers.core.space import Float, Int, Parameter, Value, up_to, with_defaults
-from ranktune.solvers.data.columns.encoding import Encoding
+from ranktune.solvers.data.blocked import BlockedQueries
+from ranktune.solvers.data.columns.encoding import TableEncoding
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.query_columns.known import Weights
-from ranktune.solvers.data.query_columns.monotone import Monotone, named_signs
+from ranktune.solvers.data.query_columns import Monotone, Weights, named_signs
 from ranktune.solvers.models.base import Model, Origin
 
 
@@ -294,7 +293,7 @@ class BaseRanker(QueryEstimator):
         feature_names: Sequence[str] | None = None,
         metric: str | None = None,
         fingerprint: str | None = None,
-        encoding: Encoding | None = None,
+        encoding: TableEncoding | None = None,
     ) -> Model:
         """Return the fitted ranker as a model to predict with and to save; its scores are the same bits.
 
@@ -321,8 +320,8 @@ class BaseRanker(QueryEstimator):
             If the ranker violates a monotone constraint.
         """
         if parameters is None:
-            kept = self.get_params().items()
-            parameters = {name: value for name, value in kept if isinstance(value, float | int | str | bool | None)}
+            items = self.get_params().items()
+            parameters = {name: value for name, value in items if isinstance(value, float | int | str | bool | None)}
         names_given = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
         names = None if names_given is None else tuple(str(name) for name in names_given)
         return self._model(

@@ -14,7 +14,7 @@ from ranktune.solvers.data.columns.table import COLUMNS
 from ranktune.solvers.data.grouping import MANY_ROWS, check_no_query_column, warn_of_one_query
 from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.query_columns.column import for_fitting
+from ranktune.solvers.data.query_columns import for_fitting
 
 NOTHING: Mapping[str, object] = {}
 """No columns besides the features and grades that fit is given."""
@@ -83,7 +83,7 @@ class QueryEstimator(Estimator):
         frozenset of str
         """
         declared = {QUERY_WEIGHTS: cls.weighted, DOCUMENT_WEIGHTS: cls.takes_document_weights}
-        return frozenset(what for what, taken in (declared | {MONOTONE: cls.takes_monotone}).items() if taken)
+        return frozenset(what for what, holds in (declared | {MONOTONE: cls.takes_monotone}).items() if holds)
 
     def _check_supported(self, queries: Queries) -> None:
         """Raise ParameterError where the solver cannot use the weights or keep the constraints of queries."""

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 from ranktune.solvers.core.checks import check_not_negative, check_random_state
 from ranktune.solvers.core.parameters import Param
 from ranktune.solvers.data.scaling import SCALINGS
 from ranktune.solvers.metrics.presets import AUTO, GAINS
+
+if TYPE_CHECKING:
+    from ranktune.solvers.base.ranker import BaseRanker
+
 
 L1 = Param(
     "Strength of ``sum |w|``: weights become exactly zero.", low=1e-6, high=1e-1, log=True, check=check_not_negative
@@ -68,3 +75,14 @@ METRIC = Param(
     'The metric to maximise, such as "map"; "auto" is ndcg@10, or pairwise accuracy if a grade is negative.',
     check=_check_metric,
 )
+
+
+class PathParameter:
+    """A path_parameter that depends on other parameters: a class has the usual name, a ranker its name, or None."""
+
+    def __init__(self, usual: str, of: Callable[[Any], str | None]) -> None:
+        self._usual, self._of = usual, of
+
+    def __get__(self, ranker: BaseRanker | None, owner: type | None = None) -> str | None:
+        """Return the name for the class, or for a ranker with its parameters."""
+        return self._usual if ranker is None else self._of(ranker)

@@ -18,7 +18,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from ranktune.solvers.base.linear import LinearRanker
-from ranktune.solvers.boosting.early_stopping import queries_with_pairs
+from ranktune.solvers.boosting.growth import queries_with_pairs
 from ranktune.solvers.boosting.rounds import MAX_ACCURACY, METRIC, RoundRanker
 from ranktune.solvers.core.arrays import Floats, Ints, Mask
 from ranktune.solvers.core.errors import DataError
@@ -33,7 +33,7 @@ DIRECTIONS = {"both": SIGNS, "up": SIGNS[:1]}
 
 
 @with_parameters
-class AdaRank(RoundRanker["Booster"], LinearRanker):
+class AdaRank(RoundRanker["AdaRankBooster"], LinearRanker):
     """AdaRank: boosting of single features by any ranking metric, a linear model of few features.
 
     Cost: two evaluations of the metric per feature, then one per round. Ties rank as the metric defines.
@@ -97,51 +97,51 @@ class AdaRank(RoundRanker["Booster"], LinearRanker):
     space_order = ("rounds", "directions", "repeats", "reweigh", "stop", "patience", "validation")
     indicates_missing: ClassVar[bool] = False
 
-    def _booster(self, queries: Queries, vali: Queries | None, metric: Metric) -> Booster:
+    def _booster(self, queries: Queries, vali: Queries | None, metric: Metric) -> AdaRankBooster:
         multiplier = factors(queries, self.scaling)
         queries = queries_with_pairs(queries)
         table = self._table(metric, queries)
-        return Booster(metric, queries, vali, table, multiplier, self.repeats, self.reweigh)
+        return AdaRankBooster(metric, queries, vali, table, multiplier, self.repeats, self.reweigh)
 
-    def _table(self, metric: Metric, queries: Queries) -> Table:
+    def _table(self, metric: Metric, queries: Queries) -> WeakRankers:
         chosen = candidates(queries, int(self.max_features))
         signs = DIRECTIONS[self.directions]
         by_query = feature_table(metric, queries, chosen, signs)
-        kept = ~np.isnan(by_query[0, :, 0])
-        if not kept.any():
+        counted = ~np.isnan(by_query[0, :, 0])
+        if not counted.any():
             raise DataError(
                 f"{metric} skips every training query, so there is nothing to learn from. Choose another metric."
             )
         features, signs_of_features = np.tile(chosen, len(signs)), np.repeat(signs, len(chosen))
-        metrics = np.hstack(list(by_query[:, kept]))
+        metrics = np.hstack(list(by_query[:, counted]))
         if queries.monotone is not None:
             allowed = queries.monotone[features] * signs_of_features >= 0.0
             features, signs_of_features, metrics = features[allowed], signs_of_features[allowed], metrics[:, allowed]
-        return Table(features, signs_of_features, metrics, kept)
+        return WeakRankers(features, signs_of_features, metrics, counted)
 
-    def _keep(self, booster: Booster) -> None:
+    def _keep(self, booster: AdaRankBooster) -> None:
         self.coef_ = booster.coef.copy()
         self.features_, self.alphas_ = np.array(booster.features, dtype=np.int64), np.array(booster.alphas)
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class WeakRankers:
     """W weak rankers: features and signs, (W,), their metric, (used queries, W), and the mask of the used queries."""
 
     features: Ints
     signs: Floats
     metric: Floats
-    kept: Mask
+    counted: Mask
 
 
 @dataclass(eq=False)
-class Booster:
+class AdaRankBooster:
     """The state of boosting: the linear model so far, and the weight P of each used query."""
 
     metric: Metric
     queries: Queries
     vali: Queries | None
-    table: Table
+    table: WeakRankers
     multiplier: Floats
     repeats: str
     reweigh: str
@@ -151,7 +151,7 @@ class Booster:
     def __post_init__(self) -> None:
         """Start with the weights of the queries."""
         self.judgements = weighed(self.metric, self.queries)
-        self.weights = self.queries.weight_of_query[self.table.kept]
+        self.weights = self.queries.weight_of_query[self.table.counted]
         self.P = self.weights / self.weights.sum()
         self.coef = np.zeros(self.queries.n_features)
         self.value = -np.inf
@@ -172,7 +172,7 @@ class Booster:
         self.coef[feature] += alpha * self.multiplier[feature]
         self.features.append(feature)
         self.alphas.append(float(alpha))
-        values = self.metric.per_query(scores(self.queries.features, self.coef), self.judgements)[self.table.kept]
+        values = self.metric.per_query(scores(self.queries.features, self.coef), self.judgements)[self.table.counted]
         self.value = float(self.weights @ values / self.weights.sum())
         if self.vali is not None:
             self.value = self.metric.mean(scores(self.vali.features, self.coef), self.vali)

@@ -14,13 +14,30 @@ from typing import Annotated, Any, ClassVar, Self, Unpack
 import numpy as np
 
 from ranktune.solvers.abilities import LINEAR, TREES, WITHIN
-from ranktune.solvers.base.path_parameter import PathParameter
 from ranktune.solvers.base.ranker import UNNAMED, BaseRanker, Step
-from ranktune.solvers.boosting.early_stopping import Patience, held_out_numbers, queries_with_pairs
-from ranktune.solvers.boosting.growth import Growth, TrainingData, grown, in_parts, watched
-from ranktune.solvers.boosting.limits import check_share, whole
-from ranktune.solvers.boosting.training_queries import InMemory, TrainingQueries, scores_of
-from ranktune.solvers.boosting.within import CHOICES, NONE, RANKS, possible, widened
+from ranktune.solvers.base.vocabulary import PathParameter
+from ranktune.solvers.boosting.growth import (
+    Growth,
+    Patience,
+    TrainingData,
+    grown,
+    held_out_numbers,
+    in_parts,
+    queries_with_pairs,
+    watched,
+)
+from ranktune.solvers.boosting.training_queries import (
+    CHOICES,
+    NONE,
+    RANKS,
+    InMemory,
+    TrainingQueries,
+    check_share,
+    possible,
+    scores_of,
+    whole,
+    widened,
+)
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import RandomState, check_part, check_random_state
 from ranktune.solvers.core.errors import DataError
@@ -28,7 +45,7 @@ from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.query_columns.monotone import named_signs
+from ranktune.solvers.data.query_columns import named_signs
 from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.linear.pointwise import RidgeRanker
 from ranktune.solvers.metrics.metrics import chosen_metric, parse_metric
@@ -36,8 +53,7 @@ from ranktune.solvers.models.base import Model, Origin
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import Trees, joined
-from ranktune.solvers.models.within.columns import KINDS
-from ranktune.solvers.models.within.model import WithinModel
+from ranktune.solvers.models.within import KINDS, WithinModel
 
 START_DOCUMENTS, START_DOCUMENTS_A_FEATURE = 50_000, 100
 """Documents that suffice for the linear model that boosting can start from: the larger number of the two."""
@@ -143,7 +159,7 @@ class GrownRanker(TreeRanker):
 
     @property
     def _within(self) -> str:
-        """The further columns that the trees are of: see `ranktune.solvers.boosting.within`."""
+        """The further columns that the trees are of: see `ranktune.solvers.boosting.training_queries`."""
         return NONE
 
     def _training(self, queries: Queries) -> TrainingQueries:
@@ -291,8 +307,8 @@ class BoostedRanker(GrownRanker):
         if vali is not None:
             yield from self._watched(source.growth(seed), queries, vali)
         elif self.validation > 0.0 and np.count_nonzero(with_pairs(queries)) > 1:
-            kept, aside = held_out_numbers(queries, float(self.validation), np.random.default_rng(seed))
-            for trees, value in self._watched(source.part(kept).growth(seed), queries, training.select(aside)):
+            train, aside = held_out_numbers(queries, float(self.validation), np.random.default_rng(seed))
+            for trees, value in self._watched(source.part(train).growth(seed), queries, training.select(aside)):
                 yield trees, value
             whole = min(round(trees.n_trees / (1.0 - float(self.validation))), int(self.trees))
             for refitted in grown(source.growth(seed), whole):

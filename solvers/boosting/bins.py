@@ -108,8 +108,8 @@ def _cut(column: Floats, zeros: float, max_bins: int, weights: Floats | None) ->
     if not missing.any():
         cuts = thresholds(column, zeros, max_bins, weights)
         return cuts, np.searchsorted(cuts, column, side="left")
-    known = ~missing
-    of_known = thresholds(column[known], zeros, max_bins, None if weights is None else weights[known])
+    present = ~missing
+    of_known = thresholds(column[present], zeros, max_bins, None if weights is None else weights[present])
     cuts = np.concatenate([[-ANY_VALUE], of_known])
     return cuts, np.where(missing, 0, np.searchsorted(cuts, column, side="left"))
 

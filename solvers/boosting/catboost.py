@@ -25,15 +25,15 @@ from scipy import sparse
 from ranktune.solvers.abilities import DOCUMENT_WEIGHTS, MONOTONE
 from ranktune.solvers.boosting.base import BoostedRanker, pair_scale
 from ranktune.solvers.boosting.growth import TrainingData
-from ranktune.solvers.boosting.limits import (
+from ranktune.solvers.boosting.training_queries import (
     RowShare,
+    TrainingQueries,
     check_penalty,
     check_share,
     check_single,
     check_single_features,
     whole,
 )
-from ranktune.solvers.boosting.training_queries import TrainingQueries
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Floats, Json, JsonView
 from ranktune.solvers.core.errors import DataError

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
-from ranktune.solvers.boosting.limits import check_share, gains_of
+from ranktune.solvers.boosting.training_queries import check_share, gains_of
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.parameters import Param
 from ranktune.solvers.core.space import When
@@ -37,14 +37,14 @@ Decay: TypeAlias = Annotated[
 """Parameters of rankers with such losses."""
 
 
-class Objective(Protocol):
+class BoostingObjective(Protocol):
     """A loss of the scores of some documents, which may change from round to round."""
 
     def derivatives(self, scores: Floats, number: int) -> tuple[Floats, Floats]:
         """Return the gradient and the curvature by each score, (n_documents,), in the round of that number, from 0."""
 
 
-MakeObjective: TypeAlias = Callable[[Queries, Floats, int], Objective]
+MakeObjective: TypeAlias = Callable[[Queries, Floats, int], BoostingObjective]
 """Makes the objective of queries, whose lengths and weights are used, the target of each document, (n_documents,), and
 the seed of all that is random in it."""
 
@@ -89,7 +89,7 @@ class SmoothedPairs:
     threads: int = 1
 
     @cached_property
-    def _lists(self) -> kernels.Lists:
+    def _lists(self) -> kernels.NoisyLists:
         return self.weights.lists(self.queries)
 
     def derivatives(self, scores: Floats, number: int) -> tuple[Floats, Floats]:
@@ -144,7 +144,7 @@ class NoisyRankings:
         of_metric = {"exp2": "exponential", "linear": "linear"}.get(str(metric.gain), "auto")
         return gains_of(queries.grades, of_metric if self.gain == "auto" else self.gain)
 
-    def objective(self, queries: Queries, targets: Floats, seed: int) -> Objective:
+    def objective(self, queries: Queries, targets: Floats, seed: int) -> BoostingObjective:
         """Return the loss of the scores of queries."""
         if self.loss == YETIRANK:
             weights = neighbours(queries, targets, int(self.truncation), float(self.decay))

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 
 from ranktune.solvers.base.ranker import BaseRanker, Step
-from ranktune.solvers.boosting.early_stopping import Patience, held_out
+from ranktune.solvers.boosting.growth import Patience, held_out
 from ranktune.solvers.core.checks import RandomState, check_not_negative, check_part, check_random_state
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.core.space import When

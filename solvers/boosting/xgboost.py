@@ -17,10 +17,12 @@ import numpy as np
 from ranktune.solvers.abilities import DOCUMENT_WEIGHTS
 from ranktune.solvers.boosting.base import BoostedRanker, pair_scale
 from ranktune.solvers.boosting.growth import TrainingData
-from ranktune.solvers.boosting.limits import (
+from ranktune.solvers.boosting.objectives import NOISY, BoostingObjective, Decay, MakeObjective, NoisyRankings, Samples
+from ranktune.solvers.boosting.training_queries import (
     L2,
     Gain,
     RowShare,
+    TrainingQueries,
     check_penalty,
     check_share,
     check_single,
@@ -28,8 +30,6 @@ from ranktune.solvers.boosting.limits import (
     gains_of,
     whole,
 )
-from ranktune.solvers.boosting.objectives import NOISY, Decay, MakeObjective, NoisyRankings, Objective, Samples
-from ranktune.solvers.boosting.training_queries import TrainingQueries
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Floats, Json, JsonView, Mask, dense
 from ranktune.solvers.core.errors import DataError
@@ -90,7 +90,7 @@ class XGBoostData(TrainingData):
 class XGBoostGrowth:
     """Trees that XGBoost grows, for its objective or a given one."""
 
-    def __init__(self, booster: Any, data: Any, with_missing: Mask | None, objective: Objective | None) -> None:
+    def __init__(self, booster: Any, data: Any, with_missing: Mask | None, objective: BoostingObjective | None) -> None:
         self._booster, self._data, self._with_missing, self._objective = booster, data, with_missing, objective
         self._rounds = 0
 

@@ -22,7 +22,7 @@ SYMMETRIC = 1e-6
 
 
 @dataclass(frozen=True)
-class Estimate:
+class ClickEstimate:
     """A ratio, such as clicks an impression, and its 95 % interval, infinite where there is one cluster only."""
 
     value: float
@@ -30,7 +30,7 @@ class Estimate:
     high: float
 
 
-def ratio(top: Floats, bottom: Floats, cluster: Ints) -> Estimate:
+def ratio(top: Floats, bottom: Floats, cluster: Ints) -> ClickEstimate:
     """Return sum(top) / sum(bottom) with its interval, all (n,) by impression, with the numbers of clusters.
 
     Raises DataError unless the sum of bottom is positive. Source: Cochran 1977, Sampling Techniques, chapter 6.
@@ -51,10 +51,10 @@ def ratio(top: Floats, bottom: Floats, cluster: Ints) -> Estimate:
     n = len(numbers)
     rest = sums(as_ints(place), top - value * bottom, n)
     if n == 1:
-        return Estimate(value, -np.inf, np.inf)
+        return ClickEstimate(value, -np.inf, np.inf)
     error = float(np.sqrt(n / (n - 1) * float(rest @ rest)) / total)
     low, high = (value - error * quantile for quantile in reversed(_quantiles(rest)))
-    return Estimate(value, low, high)
+    return ClickEstimate(value, low, high)
 
 
 def _quantiles(values: Floats) -> tuple[float, float]:

@@ -1,21 +1,55 @@
-"""Impressions and clicks by query, document and position: all that most click models need to know of a log."""
+"""Impressions of a click log, and their counts by query, document and position: what most click models need of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 
-from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.core.arrays import Floats, Ints, Mask, as_floats, as_ints
 from ranktune.solvers.core.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class Impressions:
+    """Impressions of a log, (n,) each; numbers of queries, documents and sessions are places in their names.
+
+    query, document  what was shown
+    position         the rank at which it was shown, from 1
+    click            the weight of what happened: 0 where nothing did, 1 for a click, other weights for other events
+    session          the session or user
+    time             milliseconds since 1970 in UTC, or None where the log has no times
+    propensity       the probability that what was shown was shown there, or None where the log does not say
+    settled          when the last of what happened to it did, in milliseconds; None: at its own time
+    search           numbers that tell searches apart, None where sessions do
+    further          (n, n_further) the numbers in other columns of the log, NaN where there is none
+    further_names    their titles
+    further_texts    title -> the texts of a column whose numbers are places in them
+    queries, documents, sessions: the names; they may grow from batch to batch, and never change place
+    """
+
+    query: Ints
+    document: Ints
+    position: Ints
+    click: Floats
+    session: Ints
+    time: Ints | None
+    propensity: Floats | None
+    queries: Sequence[str]
+    documents: Sequence[str]
+    sessions: Sequence[str]
+    settled: Ints | None = None
+    search: Ints | None = None
+    further: Floats | None = None
+    further_names: Sequence[str] = ()
+    further_texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class ClickCounts:
     """How often a document was shown for a query at a position, and clicked, (n,) each, in rising order of the three.
 
     shown: impressions; clicks: the sum of their weights; queries, documents: the names.
@@ -70,7 +104,7 @@ class Counts:
         parts = {name: getattr(self, name)[rows] for name in ("query", "document", "position", "shown", "clicks")}
         return replace(self, **parts)
 
-    def places_of(self, other: Counts) -> tuple[Ints, Ints, Ints]:
+    def places_of(self, other: ClickCounts) -> tuple[Ints, Ints, Ints]:
         """Return the query, the document and the pair of each row of other here, by their names; -1 for a new one."""
         query = places(self.queries, other.queries)[other.query]
         document = places(self.documents, other.documents)[other.document]
@@ -79,16 +113,16 @@ class Counts:
     def pairs_at(self, query: Ints, document: Ints) -> Ints:
         """Return the numbers of the pairs of queries and documents, -1 for a new one."""
         width = len(self.documents) + 1
-        known = self.query[self.firsts] * width + self.document[self.firsts]
+        pairs = self.query[self.firsts] * width + self.document[self.firsts]
         wanted = query * width + document
-        found = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        return np.where((known[found] == wanted) & (query >= 0) & (document >= 0), found, -1)
+        found = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
+        return np.where((pairs[found] == wanted) & (query >= 0) & (document >= 0), found, -1)
 
     def rows_of(self, batch: Impressions) -> Ints:
         """Return the row of each impression, (n_impressions,), of a batch of the log that was counted."""
         width = [len(self.documents), int(self.position.max()) + 1]
 
-        def codes(part: Counts | Impressions) -> Ints:
+        def codes(part: ClickCounts | Impressions) -> Ints:
             return (part.query * width[0] + part.document) * width[1] + part.position
 
         return as_ints(np.searchsorted(codes(self), codes(batch)))
@@ -106,12 +140,12 @@ def added(total: Floats, session: Ints, values: Floats, n_sessions: int) -> Floa
     return total
 
 
-def places(known: Sequence[str], given: Sequence[str]) -> Ints:
+def places(names: Sequence[str], wanted: Sequence[str]) -> Ints:
     """Return where each of the given names is among the known ones, -1 where it is not."""
-    if given is known:
-        return np.arange(len(known))
-    place = {name: number for number, name in enumerate(known)}
-    return np.array([place.get(name, -1) for name in given], dtype=np.int64)
+    if wanted is names:
+        return np.arange(len(names))
+    place = {name: number for number, name in enumerate(names)}
+    return np.array([place.get(name, -1) for name in wanted], dtype=np.int64)
 
 
 _Part = tuple[Ints, Floats]

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from ranktune.solvers.clicks.counts import Counts, sums
+from ranktune.solvers.clicks.counts import ClickCounts, sums
 from ranktune.solvers.core.arrays import Floats, Ints, Mask, as_ints
 from ranktune.solvers.core.checks import check_positive
 from ranktune.solvers.core.errors import ParameterError
@@ -58,8 +58,8 @@ class Examination:
             check_positive(f"propensities[{position}]", value)
         if not values:
             raise ParameterError("propensities={}: give the examination of one position at least, such as {1: 1.0}.")
-        places, known = np.array(sorted(values)), np.ones(len(values), dtype=bool)
-        return cls(as_ints(places), np.array([float(values[place]) for place in places]), np.zeros(len(places)), known)
+        places, fixed = np.array(sorted(values)), np.ones(len(values), dtype=bool)
+        return cls(as_ints(places), np.array([float(values[place]) for place in places]), np.zeros(len(places)), fixed)
 
     def at(self, position: Ints) -> Floats:
         """Return the values at positions; between positions of the log along the logarithm, beyond them the last."""
@@ -88,7 +88,7 @@ class Examination:
     def status(self) -> list[str]:
         """What is known of each position: "known", "not told apart" or "unknown"."""
         pairs = zip(self.estimable, self.known, strict=True)
-        return [KNOWN if clear else NOT_TOLD if known else UNKNOWN for clear, known in pairs]
+        return [KNOWN if clear else NOT_TOLD if is_known else UNKNOWN for clear, is_known in pairs]
 
     def _end(self, width: float) -> Floats:
         step, positive = width * self.standard_error, self.value > 0.0
@@ -96,7 +96,7 @@ class Examination:
         return np.where(self.known, np.where(positive, self.value * np.exp(relative), self.value + step), np.nan)
 
 
-def known_positions(counts: Counts, seeds: Mask, links: int = 1) -> Mask:
+def known_positions(counts: ClickCounts, seeds: Mask, links: int = 1) -> Mask:
     """Return which positions, in the order of np.unique(counts.position), the log compares with the seeds.
 
     Examination and attraction are known up to a factor in each component of the graph whose nodes are positions and

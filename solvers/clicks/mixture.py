@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import xlog1py, xlogy
 
-from ranktune.solvers.clicks.counts import Counts, sums
+from ranktune.solvers.clicks.counts import ClickCounts, sums
 from ranktune.solvers.core.arrays import Floats, Ints, Mask
 
 SMALLEST = 1e-12
@@ -28,7 +28,7 @@ MAX_STEPS = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class ClickMixture:
     """The problem: counts, priors, and what is fixed.
 
     row                    the number of the position of each row, (n,)
@@ -37,7 +37,7 @@ class Mixture:
     trust                  whether down is fitted, else it stays
     """
 
-    counts: Counts
+    counts: ClickCounts
     row: Ints
     expected: Floats
     strength: float

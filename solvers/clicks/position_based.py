@@ -1,6 +1,6 @@
 """Position-based models: a click needs that the position is examined and that the document attracts.
 
-What a log tells. The model multiplies examination(position) and attraction(query, document), so that a log tells both
+What a log shows. The model multiplies examination(position) and attraction(query, document), so that a log shows both
 up to one factor in each component of the graph of positions that pairs connect (`known_positions`). The factor is fixed
 by the first position, where examination is 1: relevance is the probability of a click there.
 
@@ -8,16 +8,26 @@ by the first position, where examination is 1: relevance is the probability of a
   with the attraction of the pairs seen there divided by it.
 - A pair that was seen only at unknown positions is unknown, and is not graded.
 - A pair that was seen at one known position only is identified: its rate divided by the examination that other pairs
-  tell. Nothing of its own can contradict the model, so that its status says so.
+  show. Nothing of its own can contradict the model, so that its status says so.
 - Where propensities are given, those positions are known, and what they are connected with.
 
-Trust bias adds a rate of clicks on what does not attract. A log then tells clicks at a position as a linear function of
+Trust bias adds a rate of clicks on what does not attract. A log then shows clicks at a position as a linear function of
 the clicks that the same pairs have at the first one, its offset and its slope, and needs two pairs to join a position,
 with enough clicks that their noise does not pass for a spread of attraction; other positions are unknown. The pairs
 must differ, too: where their relevances are alike, as those of the bad documents at the end of a page, slope and offset
-can hardly be told apart, which the information on them says (`Examination.estimable`). It does not tell theta,
-epsilon+ and epsilon- apart. Source: Vardasbi, Oosterhuis & de Rijke 2020, "When Inverse Propensity Scoring
-does not Work: Affine Corrections for Unbiased Learning to Rank".
+can hardly be distinguished, which the information on them says (`Examination.estimable`). Theta, epsilon+ and epsilon-
+cannot be separated. Source: Vardasbi, Oosterhuis & de Rijke 2020, "When Inverse Propensity Scoring does not Work:
+Affine Corrections for Unbiased Learning to Rank".
+
+Where relevance has no prior, examination is fitted from the pairs that were seen at several positions, whatever
+attraction they have:
+
+    value = sum of clicks * log up(position) - sum over pairs of clicks(pair) * log exposure(pair)
+
+exposure(pair) is the sum of impressions times up. That is the likelihood of the positions of each pair's clicks, given
+how many there are: attraction cancels from it, so that it is right for pairs of few impressions too, where the
+likelihood of up and attraction together is not. Clicks are assumed to be rare; where they are not, errors are a little
+smaller than is said. Source: Cameron & Trivedi 2013, "Regression Analysis of Count Data", section 9.4.
 """
 
 from __future__ import annotations
@@ -25,16 +35,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 
-from ranktune.solvers.clicks.conditional import conditional, information
-from ranktune.solvers.clicks.counts import Counts, sums
+from ranktune.solvers.clicks.counts import ClickCounts, sums
 from ranktune.solvers.clicks.examination import Examination, known_positions, smoothed
-from ranktune.solvers.clicks.fitted import FittedMixture, check_shares
-from ranktune.solvers.clicks.information import precision
-from ranktune.solvers.clicks.mixture import SMALLEST, Mixture, climb
-from ranktune.solvers.clicks.prior import HIGHEST, prior_of
-from ranktune.solvers.clicks.shrinkage import shrunken
-from ranktune.solvers.core.arrays import Floats, Mask, as_ints
+from ranktune.solvers.clicks.fitted import FittedMixture, check_shares, precision
+from ranktune.solvers.clicks.mixture import SMALLEST, ClickMixture, climb
+from ranktune.solvers.clicks.prior import HIGHEST, prior_of, shrunken
+from ranktune.solvers.core.arrays import Floats, Ints, Mask, as_ints
 from ranktune.solvers.core.errors import DataError
 
 ROUNDS = 30
@@ -64,14 +72,14 @@ class PositionBased:
 
     Examples
     --------
-    >>> fitted = PositionBased().fit(Counts.of(batches))  # doctest: +SKIP
+    >>> fitted = PositionBased().fit(ClickCounts.of(batches))  # doctest: +SKIP
     >>> fitted.judgments().save("judgments.parquet")  # doctest: +SKIP
     """
 
     shrink: bool = True
     propensities: Examination | None = None
 
-    def fit(self, counts: Counts) -> FittedMixture:
+    def fit(self, counts: ClickCounts) -> FittedMixture:
         """Return the fitted model. Raises DataError where a weight of clicks is no share of its impressions."""
         return _Fit(counts, self.shrink, self.propensities).run()
 
@@ -84,7 +92,7 @@ class TrustBias:
     Bias for Unbiased Learning-to-Rank", whose theta * (epsilon+ - epsilon-) is examination here, up to a factor.
     """
 
-    def fit(self, counts: Counts) -> FittedMixture:
+    def fit(self, counts: ClickCounts) -> FittedMixture:
         """Return the fitted model, which begins at that without trust.
 
         Raises DataError as PositionBased does, and where the log does not tell trust.
@@ -108,7 +116,7 @@ class Joint:
 
     propensities: Examination | None = None
 
-    def fit(self, counts: Counts) -> FittedMixture:
+    def fit(self, counts: ClickCounts) -> FittedMixture:
         """Return the fitted model."""
         return _Fit(counts, True, self.propensities, joint=True).run()
 
@@ -118,7 +126,7 @@ class _Fit:
 
     def __init__(
         self,
-        counts: Counts,
+        counts: ClickCounts,
         shrink: bool,
         propensities: Examination | None = None,
         joint: bool = False,
@@ -130,15 +138,15 @@ class _Fit:
         self.joint = self.random = joint
         self.places, row = np.unique(counts.position, return_inverse=True)
         self.row = as_ints(row)
-        self.given = np.zeros(len(self.places), dtype=bool)
+        self.fixed = np.zeros(len(self.places), dtype=bool)
         self.error = np.zeros(len(self.places))  # of the logarithms of what is given
         if propensities is not None:
-            self.given = np.isin(self.places, propensities.position[propensities.known])
-            where = np.searchsorted(propensities.position, self.places[self.given])
-            self.error[self.given] = (propensities.standard_error / np.maximum(propensities.value, SMALLEST))[where]
-        self.first = int(np.argmax(self.given))  # the first given position, else the first
-        self.seeds = self.given if self.given.any() else np.arange(len(self.places)) == self.first
-        self.known = known_positions(counts, self.seeds)
+            self.fixed = np.isin(self.places, propensities.position[propensities.known])
+            where = np.searchsorted(propensities.position, self.places[self.fixed])
+            self.error[self.fixed] = (propensities.standard_error / np.maximum(propensities.value, SMALLEST))[where]
+        self.first = int(np.argmax(self.fixed))  # the first given position, else the first
+        self.seeds = self.fixed if self.fixed.any() else np.arange(len(self.places)) == self.first
+        self.identified = known_positions(counts, self.seeds)
         self.telling = np.ones(len(counts.firsts), dtype=bool)
 
     def run(self, *, trust: bool = False) -> FittedMixture:
@@ -150,10 +158,10 @@ class _Fit:
             values, steps = self._settled(up, down, fixed, False)
             return self._fitted(values, steps, none, self._spread(values[:n], none))
         spread = self._spread(up, none)
-        self.random = self.random and bool((np.diag(spread)[~self.given] > WIDE**2).any() or not self.known.all())
+        self.random = self.random and bool((np.diag(spread)[~self.fixed] > WIDE**2).any() or not self.identified.all())
         if self.random:
-            self.known = every  # the prior compares all positions
-            values, steps = self._settled(self._start(), down, self.given, True)
+            self.identified = every  # the prior compares all positions
+            values, steps = self._settled(self._start(), down, self.fixed, True)
             up, rough = values[:n], self._fitted(values, steps, none)
             spread = rough.precision.covariance / np.outer(rough.precision.slope, rough.precision.slope)
         added = none
@@ -174,14 +182,14 @@ class _Fit:
         rows = ((counts.by_pair(np.ones(len(self.row))) > 1.0) & (counts.by_pair(counts.clicks) > 0.0))[counts.pair]
         linked = sums(self.row, rows.astype(float), len(up)) > 0.0
         if rows.any():
-            fixed = self.given
+            fixed = self.fixed
             found = conditional(counts.select(rows), self.row[rows], up, fixed)
-            up = np.where(linked & ~self.given, np.minimum(found, HIGHEST), up)
-        return up, self.given | ~linked
+            up = np.where(linked & ~self.fixed, np.minimum(found, HIGHEST), up)
+        return up, self.fixed | ~linked
 
     def _spread(self, up: Floats, added: Floats) -> Floats:
         """Return the covariance of the logarithms of examination without a prior, 0 where it is exact or unknown."""
-        free = np.ix_(*[self.known & ~self.seeds] * 2)
+        free = np.ix_(*[self.identified & ~self.seeds] * 2)
         spread = np.diag(self.error**2)
         spread[free] = np.linalg.pinv((information(self.counts, self.row, up) + added)[free], hermitian=True)
         return spread
@@ -193,8 +201,8 @@ class _Fit:
         rates = shrunken(clicks, shown * (clicks.sum() / shown.sum()))
         up = 0.9 * rates / rates.max()
         if self.propensities is not None:
-            given = self.propensities.at(self.places)
-            up = np.where(self.given, 1.0, 0.9) * given / max(1.0, float(given.max()))
+            examination = self.propensities.at(self.places)
+            up = np.where(self.fixed, 1.0, 0.9) * examination / max(1.0, float(examination.max()))
         return np.asarray(np.clip(up, SMALLEST, 1.0 - SMALLEST))
 
     def _settled(self, up: Floats, down: Floats, fixed: Mask, shrink: bool) -> tuple[Floats, list[float]]:
@@ -204,7 +212,7 @@ class _Fit:
             exposure = counts.by_pair(counts.shown * up[self.row])
             self.prior = prior_of(replace(counts, clicks=clicks), exposure, not self.random, self.joint)
             self.strength = self.prior.strength if shrink else 0.0
-            problem = Mixture(counts, self.row, self.prior.pairs, self.strength, fixed, trust=False)
+            problem = ClickMixture(counts, self.row, self.prior.pairs, self.strength, fixed, trust=False)
             if attraction is None:  # where nothing was clicked, the highest likelihood is at 0
                 attraction = np.where((counts.by_pair(clicks) > 0.0) | shrink, self.prior.pairs, SMALLEST)
             before = np.concatenate([up, down, attraction])
@@ -229,7 +237,7 @@ class _Fit:
         if rows.any():
             counts, row = self.counts.select(rows), self.row[rows]
             attraction = np.clip(counts.by_pair(counts.clicks) / counts.by_pair(counts.shown * up[row]), 0.01, 0.99)
-            problem = Mixture(counts, row, attraction, 0.0, self.given, trust=True)
+            problem = ClickMixture(counts, row, attraction, 0.0, self.fixed, trust=True)
             start = np.concatenate([0.95 * up, 0.05 * up * attraction.mean(), attraction])
             seen = np.unique(problem.row)
             links[seen] = known_positions(problem.counts, seen == self.first, 2)
@@ -238,14 +246,14 @@ class _Fit:
                 f"no two positions share two pairs of a query and a document with {MIN_CLICKS:.0f} expected clicks: "
                 "the log does not tell trust from attraction. Give more of the log, or use a model without trust."
             )
-        self.known = links
+        self.identified = links
         fitted, down, _ = problem.split(climb(problem.step, problem.value, start, FINE)[0])
         rest = up * fitted[self.first] / up[self.first]
         return np.where(links, fitted, rest), np.where(links, down, SMALLEST)
 
     def _smoothed(self, up: Floats, spread: Floats) -> tuple[Floats, Floats]:
         """Return up after smoothing of the positions that are known and not given, and the information of the curve."""
-        free = np.flatnonzero(self.known & ~self.seeds)
+        free = np.flatnonzero(self.identified & ~self.seeds)
         place, block = np.maximum(self.places, 0.5), np.ix_(free, free)
         value, information = smoothed(place[free] / place[self.first], up[free] / up[self.first], spread[block])
         up, added = up.copy(), np.zeros_like(spread)
@@ -263,11 +271,49 @@ class _Fit:
         slope = unit * (up - down) / (up - down)[first]
         shift, scale = float(down[first]) / unit, float((up - down)[first]) / unit
         offset, relevance = down - slope * shift, shift + scale * attraction
-        known, expected = self.known, self.prior.pairs
+        identified, expected = self.identified, self.prior.pairs
         prior = self.strength * (1.0 / attraction**2 + (1.0 / expected - 1.0) / (1.0 - attraction) ** 2) / scale**2
-        free = known & ~(self.seeds if spread is None else self.seeds & (self.error == 0.0))
+        free = identified & ~(self.seeds if spread is None else self.seeds & (self.error == 0.0))
         exact = precision(
-            counts, self.row, slope, offset, relevance, free, known, self.telling, prior, added, spread, trust
+            counts, self.row, slope, offset, relevance, free, identified, self.telling, prior, added, spread, trust
         )
-        examination = Examination(self.places, slope, np.sqrt(np.diag(exact.covariance)), known)
+        examination = Examination(self.places, slope, np.sqrt(np.diag(exact.covariance)), identified)
         return FittedMixture(counts, examination, offset, relevance, self.prior, shift, scale, exact, steps)
+
+
+TOLERANCE = 1e-9
+
+
+def conditional(counts: ClickCounts, row: Ints, start: Floats, fixed: Mask) -> Floats:
+    """Return the likeliest up, (n_positions,), from a start; where nothing was clicked, that of half a click.
+
+    row    (n,) the number of the position of each row; fixed   positions whose up stays
+    """
+    clicks, of_pair = sums(row, counts.clicks, len(start)), counts.by_pair(counts.clicks)
+
+    def exposure(up: Floats) -> Floats:
+        return np.maximum(counts.by_pair(counts.shown * up[row]), SMALLEST)
+
+    def expected(up: Floats) -> Floats:
+        rates = (of_pair / exposure(up))[counts.pair]
+        return np.maximum(sums(row, counts.shown * rates, len(up)), SMALLEST)
+
+    def step(up: Floats) -> Floats:
+        moved = np.where(fixed, up, clicks / expected(up))
+        return np.asarray(np.maximum(moved if fixed.any() else moved / moved.max(), SMALLEST))
+
+    def value(up: Floats) -> float:
+        return float(clicks @ np.log(up) - of_pair @ np.log(exposure(up)))
+
+    up, _ = climb(step, value, np.maximum(start, SMALLEST), TOLERANCE)
+    return np.where(fixed, up, np.maximum(up, 0.5 / expected(up)))
+
+
+def information(counts: ClickCounts, row: Ints, up: Floats) -> Floats:
+    """Return the information on the logarithms of up, (n_positions, n_positions)."""
+    share = counts.shown * up[row]
+    share = share / np.maximum(counts.by_pair(share), SMALLEST)[counts.pair]
+    clicks = counts.by_pair(counts.clicks)
+    shares = sparse.csr_array((share, (counts.pair, row)), shape=(len(clicks), len(up)))
+    weighted = sparse.csr_array(sparse.diags_array(clicks) @ shares)
+    return np.asarray(np.diag(weighted.sum(axis=0)) - (shares.T @ weighted).toarray())

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktune.solvers.clicks.counts import sums
+from ranktune.solvers.clicks.counts import Impressions, sums
 from ranktune.solvers.clicks.examination import Examination
-from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.core.arrays import Floats, as_ints
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.usual import usual
@@ -82,13 +81,13 @@ def of_column(batches: Iterable[Impressions], column: str) -> tuple[Examination 
     )
 
 
-def given_propensities(given: Mapping[int, float] | str | Path) -> Examination:
+def given_propensities(values: Mapping[int, float] | str | Path) -> Examination:
     """Return examination by position that is given, or is in a csv or Parquet file with the two columns.
 
     Raises DataError where the file cannot be read, ParameterError where a value is not positive.
     """
-    if isinstance(given, Mapping):
-        return Examination.given(given)
+    if isinstance(values, Mapping):
+        return Examination.given(values)
     roles = {role: usual(role) for role in ("position", "propensity")}
-    pairs = zip(*read_roles(open_table(Path(given), roles, needed=[*roles])).values(), strict=True)
+    pairs = zip(*read_roles(open_table(Path(values), roles, needed=[*roles])).values(), strict=True)
     return Examination.given({int(place): value for place, value in pairs if not np.isnan(place + value)})

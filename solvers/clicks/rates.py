@@ -13,11 +13,11 @@ from functools import cached_property
 import numpy as np
 from scipy.stats import gamma
 
-from ranktune.solvers.clicks.counts import Counts, sums
+from ranktune.solvers.clicks.counts import ClickCounts, sums
 from ranktune.solvers.clicks.examination import Examination
 from ranktune.solvers.clicks.fitted import ENDS, judged
 from ranktune.solvers.clicks.judgments import Judgments
-from ranktune.solvers.clicks.shrinkage import shrunken, strength_of
+from ranktune.solvers.clicks.prior import shrunken, strength_of
 from ranktune.solvers.core.arrays import Floats, Ints
 
 
@@ -25,7 +25,7 @@ from ranktune.solvers.core.arrays import Floats, Ints
 class ClickRate:
     """The rate of clicks (CTR) of a query and a document, shrunken to that of all as strongly as the log says."""
 
-    def fit(self, counts: Counts) -> FittedRates:
+    def fit(self, counts: ClickCounts) -> FittedRates:
         """Return the rates of a log."""
         position = np.unique(counts.position)
         mean = counts.clicks.sum() / counts.shown.sum()
@@ -39,7 +39,7 @@ class COEC:
     Ratios are shrunken to 1, and rates of positions to that of all, as strongly as the log says.
     """
 
-    def fit(self, counts: Counts) -> FittedRates:
+    def fit(self, counts: ClickCounts) -> FittedRates:
         """Return the ratios of a log."""
         position, row = np.unique(counts.position, return_inverse=True)
         mean = counts.clicks.sum() / counts.shown.sum()
@@ -54,7 +54,7 @@ class FittedRates:
     unit is what a factor of 1 is among judgments.
     """
 
-    counts: Counts
+    counts: ClickCounts
     position: Ints
     rate: Floats
     unit: float
@@ -81,7 +81,7 @@ class FittedRates:
             exact[0] = 0.0
         return Examination(self.position, rate, exact, np.ones(len(rate), dtype=bool))
 
-    def click_probability(self, counts: Counts) -> Floats:
+    def click_probability(self, counts: ClickCounts) -> Floats:
         """Return the probability of a click for each row of counts; a new pair has the factor 1."""
         pair = self.counts.places_of(counts)[2]
         return np.clip(self._rates(counts) * np.where(pair >= 0, self.factor[pair], 1.0), 0.0, 1.0)
@@ -93,11 +93,11 @@ class FittedRates:
         low, high = (
             self.unit * gamma.ppf(end, np.maximum(clicks + strength, 0.5)) / np.maximum(exposure, 1e-12) for end in ENDS
         )
-        known = np.ones(len(self.counts.query), dtype=bool)
+        is_clear = np.ones(len(self.counts.query), dtype=bool)
         return judged(
-            self.counts, known, relevance, low, high, expected / self.rate[0], expected / np.maximum(exposure, 1e-12)
+            self.counts, is_clear, relevance, low, high, expected / self.rate[0], expected / np.maximum(exposure, 1e-12)
         )
 
-    def _rates(self, counts: Counts) -> Floats:
+    def _rates(self, counts: ClickCounts) -> Floats:
         """Return the rate of the position of each row, without its factor; between known positions interpolated."""
         return np.interp(counts.position, self.position, self.rate)

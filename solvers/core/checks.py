@@ -41,11 +41,11 @@ def check_flag(name: str, value: object) -> None:
         raise ParameterError(f"{name}={value!r}: it must be True or False.")
 
 
-def check_choice(name: str, value: object, known: Iterable[str]) -> None:
+def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Raise ParameterError, with the nearest spelling, unless value is among known."""
-    known = tuple(known)
-    if not (isinstance(value, str) and value in known):
-        raise ParameterError(f"{name}={value!r} is unknown. {nearest(str(value), known)}")
+    choices = tuple(choices)
+    if not (isinstance(value, str) and value in choices):
+        raise ParameterError(f"{name}={value!r} is unknown. {nearest(str(value), choices)}")
 
 
 def check_random_state(value: object, without: str) -> None:

@@ -1,6 +1,6 @@
 """Fields that are declared once: name, type, default and meaning of each, from which signatures and docstrings come.
 
-A declaration is a dataclass whose annotations are Annotated[type, Meaning(...)]: the settings of a study and the
+A declaration is a dataclass whose annotations are Annotated[type, FieldMeaning(...)]: the settings of a study and the
 parameters of a solver. The module imports the standard library alone, because `ranktune --help` reads it.
 """
 
@@ -18,7 +18,7 @@ Documented = TypeVar("Documented", bound=Callable[..., object])
 
 
 @dataclass(frozen=True)
-class Meaning:
+class FieldMeaning:
     """What the declaration of a field says besides its type and default.
 
     help     for --help and docstrings
@@ -34,7 +34,7 @@ class Meaning:
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredField:
     """One field of a declaration; default is dataclasses.MISSING where a value is required."""
 
     name: str
@@ -115,12 +115,12 @@ def _word(kind: Any) -> str:
     return re.sub("[a-z_.]+[.]", "", name.__name__ if isinstance(name, type) and not get_args(name) else str(name))
 
 
-def declared(declaration: type) -> Iterator[Declared]:
-    """Yield the fields of a dataclass whose annotations are Annotated[type, Meaning(...)], positional ones first."""
+def declared(declaration: type) -> Iterator[DeclaredField]:
+    """Yield the fields of a dataclass with annotations Annotated[type, FieldMeaning(...)], positional ones first."""
     for each in sorted(fields(declaration), key=lambda each: each.kw_only is True):
         kind, setting = get_args(each.type)
         default = each.default if each.default_factory is MISSING else each.default_factory()
-        yield Declared(each.name, kind, default, setting, each.kw_only is True)
+        yield DeclaredField(each.name, kind, default, setting, each.kw_only is True)
 
 
 def documented(declaration: type) -> Callable[[Documented], Documented]:
@@ -153,8 +153,8 @@ def with_attributes(cls: type) -> None:
     attributes, inherited = _fitted(cls), dict[str, str]()
     for base in reversed(cls.__mro__[1:]):
         inherited |= _fitted(base)
-    kept = [entry for names, entry in inherited.items() if names not in attributes]
-    cls.__doc__ = _filled(cls.__doc__, "attributes", "\n".join(("Attributes", "----------", *kept)))
+    entries = [entry for names, entry in inherited.items() if names not in attributes]
+    cls.__doc__ = _filled(cls.__doc__, "attributes", "\n".join(("Attributes", "----------", *entries)))
 
 
 def _fitted(cls: type) -> dict[str, str]:

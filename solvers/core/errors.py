@@ -162,13 +162,13 @@ class RankTuneWarning(UserWarning):
         return printable(without_secrets(super().__str__()), keep="\n")
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, names: Iterable[str]) -> str:
     """Return a sentence that names the known spelling nearest to name, and all of them."""
-    known = sorted(known)
-    close = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=1, cutoff=0.5)
-    by_lower = {k.lower(): k for k in known}
+    names = sorted(names)
+    close = difflib.get_close_matches(name.lower(), [k.lower() for k in names], n=1, cutoff=0.5)
+    by_lower = {k.lower(): k for k in names}
     hint = f"Did you mean '{by_lower[close[0]]}'? " if close else ""
-    return f"{hint}Known: {', '.join(known)}."
+    return f"{hint}Known: {', '.join(names)}."
 
 
 def listed(names: Iterable[object], most: int = 10) -> str:

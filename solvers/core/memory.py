@@ -16,14 +16,14 @@ _CGROUPS = Path("/sys/fs/cgroup")
 _limit: int | None = None
 
 
-def parse_memory(given: int | str | None, name: str) -> int | None:
+def parse_memory(value: int | str | None, name: str) -> int | None:
     """Return a size in bytes: a number, or text such as 4GB, 512M, 2GiB. Raises ParameterError where it is no size."""
-    if given is None:
+    if value is None:
         return None
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(given).lower())
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(value).lower())
     size = int(float(match[1]) * _UNITS[match[2]]) if match and match[2] in _UNITS else 0
-    if size <= 0 or isinstance(given, bool):
-        raise ParameterError(f"{name}={given!r}: it must be a number of bytes, such as 4GB or 512M.")
+    if size <= 0 or isinstance(value, bool):
+        raise ParameterError(f"{name}={value!r}: it must be a number of bytes, such as 4GB or 512M.")
     return size
 
 

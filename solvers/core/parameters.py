@@ -22,7 +22,7 @@ from ranktune.solvers.core.checks import (
     check_flag,
     check_positive,
 )
-from ranktune.solvers.core.declared import Former, Meaning, declared, documented, with_attributes
+from ranktune.solvers.core.declared import FieldMeaning, Former, declared, documented, with_attributes
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.core.space import OF_CONSTRUCTOR, Choice, Conditions, Float, Int, Parameter, Value
 
@@ -66,7 +66,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Param(Meaning):
+class Param(FieldMeaning):
     """What the declaration of a parameter says besides its type and default.
 
     choices   the values it can have, where they are a few texts
@@ -102,9 +102,9 @@ class Param(Meaning):
 
 def space_of(declaration: type) -> tuple[Parameter, ...]:
     """Return the search space that the fields of declaration say, in their order or that of its space_order."""
-    known = {parameter.name: parameter for parameter in declared(declaration)}
+    fields = {parameter.name: parameter for parameter in declared(declaration)}
     order: tuple[str, ...] = getattr(declaration, "space_order", ())
-    ordered = [known[name] for name in order] + [parameter for name, parameter in known.items() if name not in order]
+    ordered = [fields[name] for name in order] + [parameter for name, parameter in fields.items() if name not in order]
     return tuple(tried.parameter(p.name, p.kind, p.default) for p in ordered for tried in p.setting.tried())
 
 
@@ -154,12 +154,12 @@ def _accept(cls: Any, former: Former) -> None:
 
     @wraps(constructor)
     def __init__(self: object, *values: Any, **parameters: Any) -> None:
-        given = {**dict(zip(names, values, strict=False)), **parameters}
-        current = former.current(given)
-        if current == given:
+        arguments = {**dict(zip(names, values, strict=False)), **parameters}
+        current = former.current(arguments)
+        if current == arguments:
             constructor(self, *values, **parameters)
             return
-        changed = ", ".join(f"{name}={value!r}" for name, value in current.items() if given.get(name) is not value)
+        changed = ", ".join(f"{name}={value!r}" for name, value in current.items() if arguments.get(name) is not value)
         warnings.warn(f"{cls.__name__}: write {changed}, as it is called since 0.3.0.", RankTuneWarning, stacklevel=2)
         constructor(self, **current)
 

@@ -26,7 +26,7 @@ from ranktune.solvers.core.space import (
     defaults,
     middle,
 )
-from ranktune.solvers.core.table import Table, named, path_of
+from ranktune.solvers.core.table import NamedTable, named, path_of
 
 GROUP = "ranktune.solvers"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -69,8 +69,8 @@ class Registration:
                     f"the space of '{self.name}' holds {parameter!r}: give Float, Int or Choice of ranktune.solvers, "
                     "or a mapping of names to Optuna's distributions."
                 )
-        known = parameters_of(self.make)
-        object.__setattr__(self, "space", tuple(_with_default(parameter, known) for parameter in self.space))
+        defaults = parameters_of(self.make)
+        object.__setattr__(self, "space", tuple(_with_default(parameter, defaults) for parameter in self.space))
 
     @property
     def path(self) -> str:
@@ -78,11 +78,11 @@ class Registration:
         return path_of(self.make)
 
 
-def _with_default(parameter: Parameter, known: Mapping[str, object]) -> Parameter:
+def _with_default(parameter: Parameter, defaults: Mapping[str, object]) -> Parameter:
     """Return parameter with the default of its constructor where that lies inside, else the middle of its range."""
     if parameter.default is not OF_CONSTRUCTOR:
         return parameter
-    default: Any = known.get(parameter.name)
+    default: Any = defaults.get(parameter.name)
     if isinstance(parameter, Choice):
         return replace(parameter, default=default if default in parameter.choices else parameter.choices[0])
     kinds = int | float if isinstance(parameter, Float) else int
@@ -104,7 +104,7 @@ def parameters_of(make: Any) -> dict[str, object]:
         return {}
 
 
-REGISTERED: Table[Registration] = Table(
+REGISTERED: NamedTable[Registration] = NamedTable(
     "solver", {}, group=GROUP, adopt="ranktune.solvers.core.registrations:with_declared_space"
 )
 """The solvers of the user's by name, and those that installed packages offer."""
@@ -112,8 +112,8 @@ REGISTERED: Table[Registration] = Table(
 
 def find(name: str) -> Registration | None:
     """Return the solver of that name, registered here or offered by an installed package, whatever its case."""
-    known = REGISTERED.spelling(name)
-    return None if known is None else REGISTERED[known]
+    registered = REGISTERED.spelling(name)
+    return None if registered is None else REGISTERED[registered]
 
 
 def with_declared_space(name: str, make: Any) -> Registration:
@@ -201,14 +201,14 @@ def made(registration: Registration, parameters: Mapping[str, Value], seed: int 
     A seed that the estimator has, None by default, gets the value of seed.
     """
     make = registration.make
-    given = _with_seed(parameters_of(make), parameters, seed)
+    values = _with_seed(parameters_of(make), parameters, seed)
     try:
         if isinstance(make, type) or not hasattr(make, "get_params"):
-            estimator = make(**given)
+            estimator = make(**values)
         else:
             from sklearn.base import clone
 
-            estimator = clone(make).set_params(**given)
+            estimator = clone(make).set_params(**values)
     except Exception as error:  # code of the user
         shown = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
         raise ParameterError(f"{registration.name}({shown}) fails: {type(error).__name__}: {error}") from error
@@ -237,7 +237,7 @@ def made_of_each_kind(registration: Registration) -> list[Any]:
     return estimators
 
 
-def _with_seed(known: Mapping[str, object], parameters: Mapping[str, Value], seed: int | None) -> dict[str, Value]:
+def _with_seed(defaults: Mapping[str, object], parameters: Mapping[str, Value], seed: int | None) -> dict[str, Value]:
     """Return parameters with seed for each seed, of steps of a pipeline too, that known says is None."""
-    free = {name for name, usual in known.items() if usual is None and name.rpartition("__")[2] in SEEDS}
+    free = {name for name, usual in defaults.items() if usual is None and name.rpartition("__")[2] in SEEDS}
     return {name: seed for name in sorted(free) if seed is not None} | dict(parameters)

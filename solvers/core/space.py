@@ -148,14 +148,14 @@ def with_defaults(space: Sequence[Parameter], constructor: Callable[..., object]
     a parameter without a default.
     """
     signature = inspect.signature(constructor).parameters
-    given = {name: each.default for name, each in signature.items() if each.default is not inspect.Parameter.empty}
+    defaults = {name: each.default for name, each in signature.items() if each.default is not inspect.Parameter.empty}
     for parameter in space:
-        if parameter.default is OF_CONSTRUCTOR and parameter.name not in given:
+        if parameter.default is OF_CONSTRUCTOR and parameter.name not in defaults:
             raise TypeError(f"the search space declares '{parameter.name}', for which __init__ has no default.")
     first = {parameter.name: parameter for parameter in reversed(space)}
     return tuple(
-        replace(parameter, default=given[parameter.name])
-        if parameter.name in given and (parameter is first[parameter.name] or parameter.default is OF_CONSTRUCTOR)
+        replace(parameter, default=defaults[parameter.name])
+        if parameter.name in defaults and (parameter is first[parameter.name] or parameter.default is OF_CONSTRUCTOR)
         else parameter
         for parameter in space
     )

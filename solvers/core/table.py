@@ -26,7 +26,7 @@ _PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*
 
 
 @dataclass(frozen=True)
-class Entry(Generic[T]):
+class TableEntry(Generic[T]):
     """What a table knows of a thing before it is imported.
 
     place    its module, below the package of the table; after a colon its name in the module, where it differs
@@ -39,11 +39,11 @@ class Entry(Generic[T]):
     library: str | None = None
 
 
-class Table(MutableMapping[str, T]):
+class NamedTable(MutableMapping[str, T]):
     """Things of one kind by name, in their order; one of another module is imported when it is first looked up.
 
     kind     what the things are called in messages: "solver"
-    rows     name -> the thing, or the `Entry` that says where it is
+    rows     name -> the thing, or the `TableEntry` that says where it is
     package  the package of the places of entries
     group    the entry-point group by which installed packages offer more
     adopt    the place, module:name, of a function(name, object) that returns the thing for an entry point's object
@@ -57,7 +57,7 @@ class Table(MutableMapping[str, T]):
     def __init__(
         self,
         kind: str,
-        rows: Mapping[str, T | Entry[T]],
+        rows: Mapping[str, T | TableEntry[T]],
         *,
         package: str = "",
         group: str = "",
@@ -78,7 +78,7 @@ class Table(MutableMapping[str, T]):
             raise KeyError(name)
         return self.imported(name)
 
-    def __setitem__(self, name: str, value: T | Entry[T]) -> None:
+    def __setitem__(self, name: str, value: T | TableEntry[T]) -> None:
         """Add an entry in this process, or replace the entry of that name."""
         self._rows[name] = value
 
@@ -112,12 +112,12 @@ class Table(MutableMapping[str, T]):
 
         Raises an error, with the nearest name where there is none, and what to install where its library is missing.
         """
-        known = self.spelling(name)
-        if known is None:
+        spelling = self.spelling(name)
+        if spelling is None:
             raise self._error(f"there is no {self.kind} '{name[:40]}'. {self.hint(name)}")
-        if known not in self:
-            raise self._error(f"{known}: {self.why_not(known)}.")
-        return self[known]
+        if spelling not in self:
+            raise self._error(f"{spelling}: {self.why_not(spelling)}.")
+        return self[spelling]
 
     def hint(self, name: str, *more: str) -> str:
         """Return the end of a message about an unknown name: the nearest name, all names with more, and what to do."""
@@ -131,26 +131,26 @@ class Table(MutableMapping[str, T]):
         if name in self._rows:
             return name
         wanted = _plain(name)
-        known = next((known for known in self._rows if _plain(known) == wanted), None)
+        spelling = next((spelling for spelling in self._rows if _plain(spelling) == wanted), None)
         point = None
-        if known is None:
+        if spelling is None:
             point = next((point for offer, point in offered(self.group).items() if _plain(offer) == wanted), None)
         if point is None:
-            return known
+            return spelling
         value = _loaded(point)
         thing = named(self._adopt)(point.name, value) if self._adopt else value
-        known = getattr(thing, "name", point.name)  # some kinds normalise the name
-        self[known] = thing
-        return known
+        spelling = getattr(thing, "name", point.name)  # some kinds normalise the name
+        self[spelling] = thing
+        return spelling
 
-    def entry(self, name: str) -> T | Entry[T]:
+    def entry(self, name: str) -> T | TableEntry[T]:
         """Return the row of a name: the thing, or the entry that says where it is."""
         return self._rows[name]
 
     def imported(self, name: str) -> T:
         """Return a thing by its exact name, whether or not its library is installed."""
         row = self._rows[name]
-        if not isinstance(row, Entry):
+        if not isinstance(row, TableEntry):
             return row
         module, _, attribute = row.place.partition(":")
         return cast(T, getattr(import_module(f"{self._package}.{module}".lstrip(".")), attribute or name))
@@ -158,8 +158,8 @@ class Table(MutableMapping[str, T]):
     def help(self, name: str) -> str:
         """Return in a line what a thing is: as its entry or the thing itself says it, else its docstring."""
         row = self._rows[name]
-        given = row.help if isinstance(row, Entry) else getattr(row, "help", "")
-        return given or (inspect.getdoc(self.imported(name)) or "").partition("\n")[0]
+        text = row.help if isinstance(row, TableEntry) else getattr(row, "help", "")
+        return text or (inspect.getdoc(self.imported(name)) or "").partition("\n")[0]
 
     def is_available(self, name: str) -> bool:
         """Return whether a thing is in the table and its library is installed. Nothing is imported."""
@@ -174,7 +174,7 @@ class Table(MutableMapping[str, T]):
     def library(self, name: str) -> str | None:
         """Return the optional library that a thing needs, or None."""
         row = self._rows.get(name)
-        return row.library if isinstance(row, Entry) else None
+        return row.library if isinstance(row, TableEntry) else None
 
     def completions(self, *more: str) -> Callable[[str], list[str]]:
         """Return the function by which a shell completes a name, or one of `more`."""

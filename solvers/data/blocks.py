@@ -1,8 +1,12 @@
-"""Queries in blocks of whole queries: views of their arrays, so that data larger than memory are used part by part."""
+"""Queries in blocks of whole queries: views of their arrays, so that data larger than memory are used part by part.
+
+Training, validation and test queries, as a user gives them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -61,3 +65,21 @@ def rows_of(features: Features, first: int, last: int) -> Features:
     matrix = csr_of(features.data[a:b], features.indices[a:b], ends, features.shape[1])
     matrix.has_canonical_format = features.has_canonical_format
     return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class QuerySplit:
+    """Training queries, and validation and test queries where the user gave them."""
+
+    name: str
+    train: Queries
+    vali: Queries | None = None
+    test: Queries | None = None
+
+    def allowing_missing(self) -> QuerySplit:
+        """Return the split whose parts may all have missing values if one has them, so that models can score them."""
+        parts = {name: getattr(self, name) for name in ("train", "vali", "test")}
+        present = {name: part for name, part in parts.items() if part is not None}
+        if len({part.has_missing for part in present.values()}) == 1:
+            return self
+        return replace(self, **{name: replace(part, has_missing=True) for name, part in present.items()})

@@ -15,7 +15,7 @@ from ranktune.solvers.core.arrays import Array, Features, stored_values
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.grammar import EXACT, repeated
 from ranktune.solvers.data.columns.table import column_of
-from ranktune.solvers.data.query_columns.column import KINDS
+from ranktune.solvers.data.query_columns import KINDS
 from ranktune.solvers.data.values import as_features, blocks, check_layout, has_missing_values
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def _check_order(queries: Queries) -> None:
     rows, n_documents = queries.rows, queries.n_documents
     if rows is None:
         return
-    known = rows.shape == (n_documents,) and rows.dtype.kind == "i" and rows.min() >= 0 and rows.max() < n_documents
-    if not known or np.bincount(rows, minlength=n_documents).max() != 1:
+    is_order = rows.shape == (n_documents,) and rows.dtype.kind == "i" and rows.min() >= 0 and rows.max() < n_documents
+    if not is_order or np.bincount(rows, minlength=n_documents).max() != 1:
         raise DataError(f"rows must hold each number from 0 to {n_documents - 1} once: the caller's row of a document.")
 
 

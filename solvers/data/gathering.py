@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from ranktune.solvers.core.arrays import Features, Ints, stored_arrays, stored_values
-from ranktune.solvers.core.files.arrays import write_array
+from ranktune.solvers.core.files.archives import write_array
 from ranktune.solvers.data.blocks import query_ranges
 from ranktune.solvers.data.disk.stored import read_features
 from ranktune.solvers.data.origins import note_selection
 from ranktune.solvers.data.queries import Queries, concatenate
-from ranktune.solvers.data.query_columns.column import FEATURE, joined_columns
+from ranktune.solvers.data.query_columns import FEATURE, joined_columns
 
 BLOCK_BYTES = 16 << 20
 """Of features that are held in memory at a time."""
@@ -102,9 +102,9 @@ def is_run(numbers: Ints) -> bool:
 def _blocks(parts: Sequence[tuple[Queries, Ints]]) -> Iterator[Features]:
     """Yield the features of these queries of each part, a block of whole queries at a time."""
     for part, numbers in parts:
-        held = sum(array.nbytes for array in stored_arrays(part.features))
+        size = sum(array.nbytes for array in stored_arrays(part.features))
         starts = np.concatenate([[0], np.cumsum(part.lengths[numbers])])
-        for a, b in query_ranges(starts, max(BLOCK_BYTES * part.n_documents // max(held, 1), 1)):
+        for a, b in query_ranges(starts, max(BLOCK_BYTES * part.n_documents // max(size, 1), 1)):
             yield part.features[part.documents_of(numbers[a:b])]
 
 

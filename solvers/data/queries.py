@@ -19,13 +19,11 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, put_back, stored_arrays
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.checks import check_queries, checked_features
-from ranktune.solvers.data.columns.encoding import Encoding
+from ranktune.solvers.data.columns.encoding import TableEncoding
 from ranktune.solvers.data.columns.table import COLUMNS, column_of
 from ranktune.solvers.data.grouping import check_no_query_column, group_rows
 from ranktune.solvers.data.origins import note_selection
-from ranktune.solvers.data.query_columns.column import HeldColumn, is_dates, joined_columns, numeric
-from ranktune.solvers.data.query_columns.known import Weights
-from ranktune.solvers.data.query_columns.monotone import Monotone
+from ranktune.solvers.data.query_columns import HeldColumn, Monotone, Weights, is_dates, joined_columns, numeric
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,7 +85,7 @@ class Queries:
     feature_names: tuple[str, ...] | None = None
     rows: Ints | None = None
     has_missing: bool = False
-    encoding: Encoding | None = None
+    encoding: TableEncoding | None = None
     columns: Mapping[str, Array] = field(default_factory=dict)
     dated: bool = False
     features_checked: InitVar[bool] = False
@@ -349,15 +347,15 @@ class Queries:
         if not found:
             return self
         dated = is_dates(found["times"]) if "times" in found else self.dated
-        taken = {
+        checked = {
             name: column_of(name).given(values, (labels or {}).get(name, name), self) for name, values in found.items()
         }
-        return replace(self.replaced(**taken), dated=dated, features_checked=True)
+        return replace(self.replaced(**checked), dated=dated, features_checked=True)
 
     def replaced(self, **columns: Array | None) -> Queries:
         """Return the same queries with other columns, in the order of these queries; None removes one."""
-        kept = {name: values for name, values in {**self.columns, **columns}.items() if values is not None}
-        return replace(self, columns=kept, features_checked=True)
+        present = {name: values for name, values in {**self.columns, **columns}.items() if values is not None}
+        return replace(self, columns=present, features_checked=True)
 
     def with_columns(self, columns: Ints | None) -> Queries:
         """Return the same queries described by some of their features, in the order of columns; by all for None."""

@@ -24,7 +24,7 @@ CACHE_LINE = 64
 """Bytes."""
 
 
-class Rows(NamedTuple):
+class MatrixRows(NamedTuple):
     """A matrix in one of two forms, of one type for kernels; the other form is empty."""
 
     dense: Matrix
@@ -34,19 +34,19 @@ class Rows(NamedTuple):
     is_sparse: bool
 
 
-def rows_of(features: Features) -> Rows:
+def rows_of(features: Features) -> MatrixRows:
     """Return features, (n_documents, n_features), for kernels; copied only if sparse with unsorted or repeated columns.
 
     64-bit column indices are copied to 32 bits.
     """
     if isinstance(features, np.ndarray):
-        return Rows(features, np.zeros(0, features.dtype), np.zeros(0, np.uint32), np.zeros(1, np.int64), False)
+        return MatrixRows(features, np.zeros(0, features.dtype), np.zeros(0, np.uint32), np.zeros(1, np.int64), False)
     if not features.has_canonical_format:
         features = features.copy()
         features.sum_duplicates()
     data, indices, indptr = csr_parts(features)
     indices, indptr = indices.astype(np.uint32, copy=False), indptr.astype(np.int64, copy=False)
-    return Rows(np.zeros((0, 0), features.dtype), data, indices, indptr, True)
+    return MatrixRows(np.zeros((0, 0), features.dtype), data, indices, indptr, True)
 
 
 class ListColumns(NamedTuple):
@@ -64,7 +64,7 @@ class ListColumns(NamedTuple):
 
 
 @inlined
-def no_columns(rows: Rows, d: int) -> ListColumns:
+def no_columns(rows: MatrixRows, d: int) -> ListColumns:
     """Return what open_list fills."""
     low, high = np.empty(d, dtype=rows.dense.dtype), np.empty(d, dtype=rows.dense.dtype)
     place, columns, filled = np.empty(d, dtype=np.int64), np.empty(d, dtype=np.int64), np.empty(d, dtype=np.int64)
@@ -74,7 +74,7 @@ def no_columns(rows: Rows, d: int) -> ListColumns:
 
 
 @compiled
-def open_list(rows: Rows, a: int, b: int, at: ListColumns) -> int:
+def open_list(rows: MatrixRows, a: int, b: int, at: ListColumns) -> int:
     """Return m, the number of columns of the rows a to b - 1; fill at, but for filled of dense rows.
 
     low and high have a 0 where fewer than all rows store a value. close_list must have closed the list before.
@@ -103,7 +103,7 @@ def open_list(rows: Rows, a: int, b: int, at: ListColumns) -> int:
 
 
 @inlined
-def close_list(rows: Rows, m: int, at: ListColumns) -> None:
+def close_list(rows: MatrixRows, m: int, at: ListColumns) -> None:
     """Make at ready for the next list, after one of m columns."""
     if rows.is_sparse:
         for r in range(m):
@@ -123,7 +123,7 @@ def ranges(X: Matrix, low: Matrix, high: Matrix) -> None:
 
 
 @compiled
-def score_list(rows: Rows, a: int, b: int, at: ListColumns, weights: Floats, out: Floats) -> None:
+def score_list(rows: MatrixRows, a: int, b: int, at: ListColumns, weights: Floats, out: Floats) -> None:
     """Overwrite out, (b - a,), with the scores of the rows of a list by the weights of its columns."""
     X, data, indices, indptr, is_sparse = rows
     if not is_sparse:
@@ -139,7 +139,7 @@ def score_list(rows: Rows, a: int, b: int, at: ListColumns, weights: Floats, out
 
 
 @compiled
-def add_list(rows: Rows, a: int, b: int, at: ListColumns, by_document: Floats, out: Floats) -> None:
+def add_list(rows: MatrixRows, a: int, b: int, at: ListColumns, by_document: Floats, out: Floats) -> None:
     """Add the rows of a list, times by_document, (b - a,), to out, a number per column of the list."""
     X, data, indices, indptr, is_sparse = rows
     if is_sparse:
@@ -163,7 +163,7 @@ def add_list(rows: Rows, a: int, b: int, at: ListColumns, by_document: Floats, o
 
 
 @inlined
-def difference(rows: Rows, i: int, j: int, z: Floats, columns: Ints) -> int:
+def difference(rows: MatrixRows, i: int, j: int, z: Floats, columns: Ints) -> int:
     """Overwrite z, and columns if sparse, with x_i - x_j; return the number of entries m. Cost: the stored values."""
     if not rows.is_sparse:
         for c in range(rows.dense.shape[1]):
@@ -186,7 +186,7 @@ def difference(rows: Rows, i: int, j: int, z: Floats, columns: Ints) -> int:
 
 
 @inlined
-def product(rows: Rows, z: Floats, columns: Ints, m: int, w: Floats) -> float:
+def product(rows: MatrixRows, z: Floats, columns: Ints, m: int, w: Floats) -> float:
     """Return z'w; w is (d,)."""
     total = 0.0
     if rows.is_sparse:
@@ -197,7 +197,7 @@ def product(rows: Rows, z: Floats, columns: Ints, m: int, w: Floats) -> float:
 
 
 @inlined
-def stretched_square(rows: Rows, z: Floats, columns: Ints, m: int, stretch: Floats) -> float:
+def stretched_square(rows: MatrixRows, z: Floats, columns: Ints, m: int, stretch: Floats) -> float:
     """Return z'S z, S the diagonal matrix of stretch, (d,)."""
     total = 0.0
     if rows.is_sparse:
@@ -210,7 +210,7 @@ def stretched_square(rows: Rows, z: Floats, columns: Ints, m: int, stretch: Floa
 
 
 @inlined
-def add(rows: Rows, z: Floats, columns: Ints, m: int, factor: float, stretch: Floats, w: Floats) -> None:
+def add(rows: MatrixRows, z: Floats, columns: Ints, m: int, factor: float, stretch: Floats, w: Floats) -> None:
     """Add factor S z to w, S the diagonal matrix of stretch, (d,)."""
     if rows.is_sparse:
         for k in range(m):
@@ -251,7 +251,7 @@ def _emit(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Sequen
 
 
 @inlined
-def row_score(rows: Rows, i: int, w: Floats) -> float:
+def row_score(rows: MatrixRows, i: int, w: Floats) -> float:
     """Return x_i'w; the same bits as products.scores for dense rows."""
     total = 0.0
     if rows.is_sparse:
@@ -262,7 +262,7 @@ def row_score(rows: Rows, i: int, w: Floats) -> float:
 
 
 @inlined
-def add_row(rows: Rows, i: int, factor: float, stretch: Floats, w: Floats) -> None:
+def add_row(rows: MatrixRows, i: int, factor: float, stretch: Floats, w: Floats) -> None:
     """Add factor S x_i to w, S the diagonal matrix of stretch, (d,)."""
     if rows.is_sparse:
         for k in range(rows.indptr[i], rows.indptr[i + 1]):

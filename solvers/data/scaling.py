@@ -31,7 +31,7 @@ from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.data.products import csr_parts, transposed
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.rows import Rows, close_list, no_columns, open_list, rows_of
+from ranktune.solvers.data.rows import MatrixRows, close_list, no_columns, open_list, rows_of
 
 SCALINGS = ("none", "minmax", "standard")
 
@@ -101,15 +101,15 @@ def joined(parts: Sequence[Moments]) -> Moments:
     )
 
 
-def factors_from(given: Moments, scaling: str) -> Floats:
+def factors_from(moments: Moments, scaling: str) -> Floats:
     """Return the factors, (n_features,), of features with these moments; scaling is "minmax" or "standard".
 
     A deviation is exactly 0 where the range is.
     """
-    ranges = given.high - given.low
+    ranges = moments.high - moments.low
     if scaling == "minmax":
         return _inverse(ranges)
-    return _inverse(np.where(ranges > 0.0, np.sqrt(given.squares / given.weight), 0.0))
+    return _inverse(np.where(ranges > 0.0, np.sqrt(moments.squares / moments.weight), 0.0))
 
 
 def query_moments(queries: Queries) -> Moments:
@@ -360,7 +360,7 @@ def scaled_by_list(features: Features, starts: Ints) -> Features:
 
 
 @compiled
-def _scale(rows: Rows, starts: Ints, d: int) -> None:
+def _scale(rows: MatrixRows, starts: Ints, d: int) -> None:
     """Overwrite the features of rows with the scaled ones."""
     at, factor = no_columns(rows, d), np.empty(d)
     for q in range(len(starts) - 1):

@@ -9,7 +9,7 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Array, Features, Indices, Matrix, stored_values
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.grammar import without_largest
-from ranktune.solvers.data.query_columns.column import numeric
+from ranktune.solvers.data.query_columns import numeric
 
 _BLOCK = 1 << 20  # values that are looked at together
 

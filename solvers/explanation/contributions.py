@@ -1,4 +1,4 @@
-"""What each feature contributes to the scores of the documents of one query.
+"""What each feature contributes to the scores of the documents of one query, and to a metric.
 
 linear models   weight times the difference of the features; a missing value contributes what the model adds for it.
                 Features that the model scales in each query have the scale of that query
@@ -6,21 +6,29 @@ trees           Shapley values: see tree_contributions
 blends          the sum over their parts
 other models    sampled Shapley values: see sampled_contributions; not where the scores of a document depend on which
                 others there are
+
+The importance of a feature is what a metric loses when its values are shuffled among the documents of a query. Then the
+feature keeps its distribution there, and no longer says which document is better. What depends on the query alone stays
+as it is, and can lose nothing. Features that measure the same, such as the columns of a category, can be shuffled
+together. Source: Breiman 2001; Fisher, Rudin & Dominici 2019.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy import sparse
 
-from ranktune.solvers.core.arrays import Floats, Ints, Matrix, dense
+from ranktune.solvers.core.arrays import Features, Floats, Ints, Matrix, dense
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import MIN_SPREAD, scaled_by_list
 from ranktune.solvers.explanation.tree_contributions import tree_contributions
+from ranktune.solvers.metrics.judgements import Judgements
+from ranktune.solvers.metrics.metrics import Metric
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.custom import CustomModel, takes_queries
@@ -118,10 +126,10 @@ POINTS = 20
 def grid_of(queries: Queries, column: int, points: int = POINTS) -> Floats:
     """Return quantiles of a feature, ascending and distinct; none where all of its values are missing."""
     values = dense_columns(queries, np.array([column])).ravel()
-    known = values[~np.isnan(values)]
-    if len(known) == 0:
+    present = values[~np.isnan(values)]
+    if len(present) == 0:
         return np.zeros(0)
-    return np.unique(np.quantile(known, np.linspace(0.0, 1.0, points), method="nearest")).astype(np.float64)
+    return np.unique(np.quantile(present, np.linspace(0.0, 1.0, points), method="nearest")).astype(np.float64)
 
 
 def partial_effects(model: Model, queries: Queries, column: int, grid: Floats) -> Floats:
@@ -166,8 +174,8 @@ def _scales(queries: Queries, column: int) -> Floats:
     values = dense_columns(queries, np.array([column])).ravel().astype(np.float64)
     low = np.fmin.reduceat(values, queries.starts[:-1])
     spread = np.fmax.reduceat(values, queries.starts[:-1]) - low
-    known = spread >= MIN_SPREAD  # false where all values are missing too
-    return (known / np.where(known, spread, 1.0))[queries.query_of_document]
+    varies = spread >= MIN_SPREAD  # false where all values are missing too
+    return (varies / np.where(varies, spread, 1.0))[queries.query_of_document]
 
 
 DOCUMENTS = 10
@@ -239,3 +247,66 @@ def sampled_contributions(
                         rows[place + 1 :, j] = a[j]
                     total[k, way] += np.diff(score(rows)) / (2 * orders)
     return total / len(background)
+
+
+REPEATS = 5
+"""Shuffles of each feature."""
+
+
+def shuffling_losses(
+    model: Model, queries: Queries, metric: Metric, groups: Sequence[Ints], *, repeats: int = REPEATS, seed: int = 0
+) -> Floats:
+    """Return the loss of the metric on each query, the mean over shuffles, for each group of columns.
+
+    The result is (len(groups), n_queries), NaN where the metric skips a query. queries have the model's features. The
+    shuffles of a group depend on the seed and its first column alone. Cost: repeats times scoring for each group.
+    """
+    queries = replace(queries, rows=None)
+    judgements = Judgements.of(queries)
+    before = metric.per_query(model.predict(queries), judgements)
+    losses = np.empty((len(groups), queries.n_queries))
+    shuffle = _shuffler(queries)
+    for k, columns in enumerate(groups):
+        generator = np.random.default_rng([seed, int(columns[0])])
+        after = [
+            metric.per_query(model.predict(shuffle(columns, shuffled_rows(queries, generator))), judgements)
+            for _ in range(repeats)
+        ]
+        losses[k] = before - np.mean(after, axis=0)
+    return losses
+
+
+def shuffled_rows(queries: Queries, generator: np.random.Generator) -> Ints:
+    """Return a random order of the documents of each query, (n_documents,): the row that each row takes from."""
+    return np.argsort(queries.query_of_document + generator.random(queries.n_documents))
+
+
+def _shuffler(queries: Queries) -> Callable[[Ints, Ints], Queries]:
+    """Return a function of columns and rows to queries in which these columns are those of other rows.
+
+    Dense queries are valid until it is called again.
+    """
+    X = queries.features
+    if isinstance(X, np.ndarray):
+        changed = np.array(X)
+        last = np.zeros(0, dtype=np.int64)
+
+        def shuffle(columns: Ints, rows: Ints) -> Queries:
+            nonlocal last
+            changed[:, last] = X[:, last]
+            changed[:, columns] = X[np.ix_(rows, columns)]
+            last = columns
+            return replace(queries, features=changed)
+
+        return shuffle
+    return lambda columns, rows: replace(queries, features=_with_rows(X, columns, rows))
+
+
+def _with_rows(X: sparse.csr_array, columns: Ints, rows: Ints) -> Features:
+    """Return a CSR array with the entries of some columns moved to other rows."""
+    moved = np.isin(X.indices, columns)
+    place = np.empty(len(rows), dtype=np.int64)
+    place[rows] = np.arange(len(rows))
+    row = np.repeat(np.arange(X.shape[0], dtype=X.indices.dtype), np.diff(X.indptr))
+    row[moved] = place[row[moved]]
+    return sparse.csr_array((X.data, (row, X.indices)), shape=X.shape, dtype=X.dtype)

@@ -79,7 +79,7 @@ def add_contributions(
 
     goes_right has the ways at their splits, longest is the greatest number of splits of a tree.
     """
-    taken = np.zeros(total.shape[1], dtype=np.int8)  # whose value of each column, 0 where both go one way so far
+    owners = np.zeros(total.shape[1], dtype=np.int8)  # whose value of each column, 0 where both go one way so far
     path = np.empty(longest + 1, dtype=np.int64)  # the columns that are taken, in the order of the way
     waiting = np.empty(longest + 1, dtype=np.int64)  # nodes that remain to be visited, as if their parent's column
     lengths = np.empty(longest + 1, dtype=np.int64)  # were taken from the other document; lengths of the path there
@@ -97,42 +97,42 @@ def add_contributions(
                         j = column[node]
                         of_document = children[node, np.int64(a[node - offset])]
                         of_background = children[node, np.int64(b[node - offset])]
-                        if of_document == of_background or taken[j] == OWN:
+                        if of_document == of_background or owners[j] == OWN:
                             node = of_document
-                        elif taken[j] == OTHERS:
+                        elif owners[j] == OTHERS:
                             node = of_background
                         else:
                             waiting[size], lengths[size] = of_background, length
                             size += 1
-                            taken[j], path[length] = OWN, j
+                            owners[j], path[length] = OWN, j
                             length += 1
                             node = of_document
-                    _add_leaf(value[~node], taken, path[:length], total[k])
+                    _add_leaf(value[~node], owners, path[:length], total[k])
                     if size == 0:
                         break
                     size -= 1
                     while length > lengths[size] + 1:
                         length -= 1
-                        taken[path[length]] = 0
-                    taken[path[length - 1]] = OTHERS
+                        owners[path[length]] = 0
+                    owners[path[length - 1]] = OTHERS
                     node = waiting[size]
                 for p in range(length):
-                    taken[path[p]] = 0
+                    owners[path[p]] = 0
 
 
 @compiled
-def _add_leaf(value: float, taken: Owners, path: Ints, total: Floats) -> None:
+def _add_leaf(value: float, owners: Owners, path: Ints, total: Floats) -> None:
     """Add what a leaf of this value gives to the columns of its path, and takes from them."""
     p = 0
     for j in path:
-        if taken[j] == OWN:
+        if owners[j] == OWN:
             p += 1
     q = len(path) - p
     coalitions = 1.0  # p + q over p
     for i in range(1, min(p, q) + 1):
         coalitions *= (p + q + 1 - i) / i
     for j in path:
-        if taken[j] == OWN:
+        if owners[j] == OWN:
             total[j] += value / (p * coalitions)
         else:
             total[j] -= value / (q * coalitions)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, listed, nearest
 from ranktune.solvers.export.definitions import is_match
-from ranktune.solvers.export.source import Source
+from ranktune.solvers.export.source import ExportedModel
 
 ZERO, NAN, RIGHT = "zero", "nan", "right"
 
@@ -53,7 +53,7 @@ class Arrival(NamedTuple):
     asks_zero: bool = False
 
 
-def arrival(source: Source, version: str | None, absent: str | None) -> Arrival:
+def arrival(source: ExportedModel, version: str | None, absent: str | None) -> Arrival:
     """Return what an absent feature is in a version of the engine, the newest by default, or what is said of it.
 
     Raises ParameterError for a format that is of no engine, for what is neither a version nor "zero" or "nan", and
@@ -90,7 +90,7 @@ def _era(format: str, version: str | None) -> Era:
     return max(era for era in ERAS[format] if era.since <= numbers)
 
 
-def unlike_training(source: Source, absent: str) -> list[str]:
+def unlike_training(source: ExportedModel, absent: str) -> list[str]:
     """Return the features whose absence in the engine is something else to the model than it was in training."""
     if source.format not in ERAS:
         return []
@@ -104,7 +104,7 @@ def unlike_training(source: Source, absent: str) -> list[str]:
     return [source.names[position] for position in sorted(left)]
 
 
-def warn_of_absent(source: Source, version: str | None, absent: str, *, defined: bool = False) -> None:
+def warn_of_absent(source: ExportedModel, version: str | None, absent: str, *, defined: bool = False) -> None:
     """Warn where the engine treats absent features otherwise than training did, and say the remedy.
 
     defined: features that no training document lacked have a value in every document, by their definitions.

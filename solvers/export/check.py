@@ -48,7 +48,7 @@ BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
-class Agreement:
+class ExportAgreement:
     """How far an export agrees with its model.
 
     evaluator   what scored the export
@@ -65,14 +65,14 @@ class Agreement:
 
 def check_evaluator(format: str) -> None:
     """Raise ParameterError for a format that has no evaluator or syntax, or whose evaluator is not installed."""
-    known = [*EVALUATORS, *SYNTAX]
-    if format not in known:
-        raise ParameterError(f"nothing here can check {format}: only {listed(known)} can be checked.")
+    formats = [*EVALUATORS, *SYNTAX]
+    if format not in formats:
+        raise ParameterError(f"nothing here can check {format}: only {listed(formats)} can be checked.")
     if format in _LIBRARIES:
         _library(format)
 
 
-def agreement(model: Model, format: str, content: str | bytes, queries: Queries) -> Agreement:
+def agreement(model: Model, format: str, content: str | bytes, queries: Queries) -> ExportAgreement:
     """Return how far content, the export of model in a format of EVALUATORS, ranks queries as the model does.
 
     Raises ParameterError as check_evaluator does, and DataError where queries lack the model's features.
@@ -85,7 +85,7 @@ def agreement(model: Model, format: str, content: str | bytes, queries: Queries)
     difference = float(np.abs(exported - scores).max(initial=0.0)) / largest
     pairs = zip(queries.starts[:-1].tolist(), queries.starts[1:].tolist(), strict=True)
     same = sum(ranks_alike(scores[a:b], exported[a:b]) for a, b in pairs)
-    return Agreement(evaluator, queries.n_queries, same, difference)
+    return ExportAgreement(evaluator, queries.n_queries, same, difference)
 
 
 def ranks_alike(scores: Floats, exported: Floats) -> bool:
@@ -124,11 +124,11 @@ def _by_onnxruntime(content: str | bytes, parts: Iterator[Block]) -> Iterator[Fl
     session = _library("onnx").InferenceSession(content, providers=["CPUExecutionProvider"])
     names = json.loads(session.get_modelmeta().custom_metadata_map["feature_names"])
     inputs = {port.name for port in session.get_inputs()}
-    for known, _, values, starts in parts:
-        assert names == list(known)
+    for names_of_part, _, values, starts in parts:
+        assert names == list(names_of_part)
         numbers = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-        given = {"features": values.astype(np.float32), "queries": numbers}
-        scores = session.run(["score"], {name: array for name, array in given.items() if name in inputs})[0]
+        arrays = {"features": values.astype(np.float32), "queries": numbers}
+        scores = session.run(["score"], {name: array for name, array in arrays.items() if name in inputs})[0]
         yield scores[:, 0].astype(np.float64)
 
 
@@ -204,9 +204,9 @@ def _conform(value: object, rule: Rule, where: str = "the model") -> None:
                 raise _Refused(f"{where} is no list, or an empty one")
             waiting += [(where, item, rule[0]) for item in value]
         elif isinstance(rule, Mapping):
-            known = {name.removesuffix("?") for name in rule}
-            if not isinstance(value, dict) or not value.keys() <= known:
-                raise _Refused(f"{where} has other fields than {sorted(known)}")
+            fields = {name.removesuffix("?") for name in rule}
+            if not isinstance(value, dict) or not value.keys() <= fields:
+                raise _Refused(f"{where} has other fields than {sorted(fields)}")
             for name, inner in rule.items():
                 field = name.removesuffix("?")
                 _demand(name != field or field in value, f"{where} lacks {field!r}")
@@ -276,12 +276,12 @@ def _ranklib(text: str) -> None:
         return
     ensemble = ElementTree.fromstring(body)
     for tree in ensemble:
-        given = tree.tag == "tree" and [part.tag for part in tree] == ["split"]
-        _demand(given and _NUMBER.fullmatch(tree.get("weight", "")), "a tree has a weight and a split")
+        is_form = tree.tag == "tree" and [part.tag for part in tree] == ["split"]
+        _demand(is_form and _NUMBER.fullmatch(tree.get("weight", "")), "a tree has a weight and a split")
     for split in ensemble.iter("split"):
         parts, sides = [part.tag for part in split], [part.get("pos") for part in split[2:]]
-        given = (parts, sides) in ((["output"], []), (["feature", "threshold", "split", "split"], ["left", "right"]))
-        _demand(given and all(_NUMBER.fullmatch(part.text or "") for part in split[:2]), "a split or leaf is damaged")
+        is_form = (parts, sides) in ((["output"], []), (["feature", "threshold", "split", "split"], ["left", "right"]))
+        _demand(is_form and all(_NUMBER.fullmatch(part.text or "") for part in split[:2]), "a split or leaf is damaged")
 
 
 _ARGUMENT = r"(?:[A-Za-z_][\w.]*|\d{1,9})"

@@ -21,9 +21,9 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Json, dense
 from ranktune.solvers.core.errors import listed
-from ranktune.solvers.data.columns.encoding import DAY, Age, Category, Encoding
+from ranktune.solvers.data.columns.encoding import DAY, Age, Category, TableEncoding
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.export.source import Source
+from ranktune.solvers.export.source import ExportedModel
 from ranktune.solvers.models.base import Model
 
 DAY_MS = 86_400_000
@@ -31,7 +31,7 @@ KEYWORDS = "keywords"
 """The parameter, or external feature information, that holds the words of the query."""
 
 
-def definition_files(source: Source, meanings: Sequence[Meaning]) -> dict[str, str]:
+def definition_files(source: ExportedModel, meanings: Sequence[FeatureMeaning]) -> dict[str, str]:
     """Return the files that define the features of a model in the engine of its format, by their names.
 
     A rank profile of Vespa has its definitions in it; other formats have none.
@@ -39,7 +39,7 @@ def definition_files(source: Source, meanings: Sequence[Meaning]) -> dict[str, s
     return {file: write(source, meanings) for file, write in WRITERS.get(source.format, {}).items()}
 
 
-def _solr(source: Source, meanings: Sequence[Meaning]) -> str:
+def _solr(source: ExportedModel, meanings: Sequence[FeatureMeaning]) -> str:
     """Return features for Solr's feature store: queries, whose default is 0 or NaN where nothing matches."""
     features = []
     for meaning in meanings:
@@ -51,7 +51,7 @@ def _solr(source: Source, meanings: Sequence[Meaning]) -> str:
     return _written(features)
 
 
-def _solr_feature(meaning: Meaning) -> tuple[str, Json]:
+def _solr_feature(meaning: FeatureMeaning) -> tuple[str, Json]:
     field = meaning.column
     before = time_of(meaning.before)
     if meaning.of_search:
@@ -74,7 +74,7 @@ def _solr_feature(meaning: Meaning) -> tuple[str, Json]:
     return FILL_IN, {}
 
 
-def _plugin(source: Source, meanings: Sequence[Meaning]) -> str:
+def _plugin(source: ExportedModel, meanings: Sequence[FeatureMeaning]) -> str:
     """Return a feature set for the learning-to-rank plugins."""
     features = [
         {
@@ -88,7 +88,7 @@ def _plugin(source: Source, meanings: Sequence[Meaning]) -> str:
     return _written({"featureset": {"name": source.name, "features": features}})
 
 
-def _query(meaning: Meaning) -> Json:
+def _query(meaning: FeatureMeaning) -> Json:
     """Return a query whose score is the feature; scores of queries are never below 0."""
     field, always = meaning.column, meaning.is_zero
     exists: Json = {"exists": {"field": field}}
@@ -109,12 +109,12 @@ def _query(meaning: Meaning) -> Json:
     if meaning.kind == TEXT:
         match: Json = {"match": {field: f"{{{{{KEYWORDS}}}}}"}}
         return _or_zero(match) if always else match
-    known = {"term": {field: meaning.value}} if meaning.kind == LEVEL else {"bool": {"must_not": [exists]}}
-    one: Json = {"constant_score": {"filter": known, "boost": 1.0}}
+    condition = {"term": {field: meaning.value}} if meaning.kind == LEVEL else {"bool": {"must_not": [exists]}}
+    one: Json = {"constant_score": {"filter": condition, "boost": 1.0}}
     return _or_zero(one) if always else one
 
 
-def _of_search(meaning: Meaning) -> Json:
+def _of_search(meaning: FeatureMeaning) -> Json:
     """Return a query whose score is computed of a parameter of the request alone; it matches nothing if that is empty.
 
     Where it counts as 0 then, that is its score instead.
@@ -137,7 +137,7 @@ def _or_zero(query: Json) -> Json:
     return {"bool": {"must": [{"match_all": {"boost": 0.0}}], "should": [query]}}
 
 
-def _eland(source: Source, meanings: Sequence[Meaning]) -> str:
+def _eland(source: ExportedModel, meanings: Sequence[FeatureMeaning]) -> str:
     """Return Python code with the features for Elasticsearch's own learning to rank, by eland."""
     lines = [
         '"""Features for Elasticsearch\'s own learning to rank: give ltr_model_config to MLModel.import_ltr_model."""',
@@ -156,7 +156,7 @@ def _written(value: object) -> str:
     return json.dumps(value, indent=1, allow_nan=False) + "\n"
 
 
-WRITERS: Mapping[str, Mapping[str, Callable[[Source, Sequence[Meaning]], str]]] = {
+WRITERS: Mapping[str, Mapping[str, Callable[[ExportedModel, Sequence[FeatureMeaning]], str]]] = {
     "solr": {"features.json": _solr},
     "elasticsearch": {"featureset.json": _plugin, "ltr_model_config.py": _eland},
     "opensearch": {"featureset.json": _plugin},
@@ -182,7 +182,7 @@ _ARGUMENT = r"([A-Za-z_][\w.]*|\d{1,9})"
 _RANK_FEATURE = re.compile(rf"[A-Za-z_]\w*\({_ARGUMENT}(, ?{_ARGUMENT})*\)(\.[A-Za-z_]\w*)?", re.A)
 
 
-class Meaning(NamedTuple):
+class FeatureMeaning(NamedTuple):
     """What a feature is.
 
     column    the field: of the number, the category, the date or the text
@@ -201,7 +201,7 @@ class Meaning(NamedTuple):
     of_search: bool = False
 
 
-def meanings_of(source: Source, of_search: Set[str] = frozenset()) -> list[Meaning]:
+def meanings_of(source: ExportedModel, of_search: Set[str] = frozenset()) -> list[FeatureMeaning]:
     """Return what each feature of a model is, in the order of its names; of_search are columns of that kind."""
     encoding = source.model.encoding
     columns = {} if encoding is None else encoding.columns
@@ -212,33 +212,33 @@ def meanings_of(source: Source, of_search: Set[str] = frozenset()) -> list[Meani
         column = sources.get(name, name)
         kind, score = columns.get(column), _SCORE.fullmatch(name)
         if k in negative or (column in of_search and "." in column):
-            meaning = Meaning(name, UNKNOWN, name, is_zero)
+            meaning = FeatureMeaning(name, UNKNOWN, name, is_zero)
         elif kind is None and score is not None:
-            meaning = Meaning(name, TEXT, score[1] or score[2], is_zero)
+            meaning = FeatureMeaning(name, TEXT, score[1] or score[2], is_zero)
         elif source.format == "vespa" and is_rank_feature(name):
-            meaning = Meaning(name, TEXT, name, is_zero)
+            meaning = FeatureMeaning(name, TEXT, name, is_zero)
         elif not _IDENTIFIER.fullmatch(column) or column.lower() in _FIELDLESS or source.model.feature_names is None:
-            meaning = Meaning(name, UNKNOWN, name, is_zero)
+            meaning = FeatureMeaning(name, UNKNOWN, name, is_zero)
         elif isinstance(kind, Category):
             meaning = _of_category(name, column, is_zero, source.format)
         elif isinstance(kind, Age):
-            meaning = Meaning(name, AGE, column, is_zero, before=kind.microseconds)
+            meaning = FeatureMeaning(name, AGE, column, is_zero, before=kind.microseconds)
         else:
-            meaning = Meaning(name, FIELD, column, is_zero)
+            meaning = FeatureMeaning(name, FIELD, column, is_zero)
         of_this = column in of_search and meaning.kind in (FIELD, LEVEL, MISSING, AGE)
         result.append(meaning._replace(of_search=of_this))
     return result
 
 
-def _of_category(name: str, column: str, is_zero: bool, format: str) -> Meaning:
+def _of_category(name: str, column: str, is_zero: bool, format: str) -> FeatureMeaning:
     """Return what a feature of a category is.
 
     Engines would take {{ or ${ in a value for a parameter, and Vespa has no test of a text that is not there.
     """
     if name == f"{column}:missing":
-        return Meaning(name, UNKNOWN if format == "vespa" else MISSING, column, is_zero)
+        return FeatureMeaning(name, UNKNOWN if format == "vespa" else MISSING, column, is_zero)
     value = name.removeprefix(f"{column}=")
-    return Meaning(name, UNKNOWN if "{{" in value or "${" in value else LEVEL, column, is_zero, value)
+    return FeatureMeaning(name, UNKNOWN if "{{" in value or "${" in value else LEVEL, column, is_zero, value)
 
 
 def quotable(text: str) -> str:
@@ -262,7 +262,7 @@ def is_match(name: str) -> bool:
     return is_rank_feature(name) or _SCORE.fullmatch(name) is not None
 
 
-def _negative(source: Source) -> set[int]:
+def _negative(source: ExportedModel) -> set[int]:
     """Return the positions of the features that some split compares with a number below 0."""
     return set() if source.trees is None else set(source.positions()[source.trees.threshold < 0.0].tolist())
 
@@ -277,32 +277,32 @@ def properties_of_searches(model: Model, queries: Queries) -> set[str]:
     alike = (X == np.repeat(firsts, queries.lengths, axis=0)).all(axis=0)
     several = firsts[queries.lengths > 1]
     varies = (several != several[:1]).any(axis=0)
-    columns = list((model.encoding or Encoding()).sources(model.feature_names or ()).values())
+    columns = list((model.encoding or TableEncoding()).sources(model.feature_names or ()).values())
     other = {column for column, one in zip(columns, alike.tolist(), strict=False) if not one}
     return {column for column, differs in zip(columns, varies.tolist(), strict=False) if differs} - other
 
 
-def parameters(meanings: Sequence[Meaning], values: Sequence[float], format: str) -> dict[str, str]:
+def parameters(meanings: Sequence[FeatureMeaning], values: Sequence[float], format: str) -> dict[str, str]:
     """Return the parameters of a request by the values of the features of a document; empty for what has no value."""
-    given: dict[str, str] = {}
+    by_column: dict[str, str] = {}
     for meaning, value in zip(meanings, values, strict=True):
         text = repr(value) if value == value else ""
         if meaning.kind == AGE and text:
             text = time_of(meaning.before - value * DAY)
         elif meaning.kind in (LEVEL, MISSING):
             text = quotable(meaning.value) if format == "solr" else meaning.value
-            text = text if value == 1.0 else given.get(meaning.column, OTHER)
+            text = text if value == 1.0 else by_column.get(meaning.column, OTHER)
         if meaning.of_search:
-            given[meaning.column] = text
-    return given
+            by_column[meaning.column] = text
+    return by_column
 
 
-def to_fill_in(meanings: Sequence[Meaning]) -> list[str]:
+def to_fill_in(meanings: Sequence[FeatureMeaning]) -> list[str]:
     """Return the features that a person must define."""
     return [meaning.feature for meaning in meanings if meaning.kind == UNKNOWN]
 
 
-def summary(meanings: Sequence[Meaning]) -> list[str]:
+def summary(meanings: Sequence[FeatureMeaning]) -> list[str]:
     """Return lines on how the features were defined, and what a person must do."""
     kinds = [meaning.kind for meaning in meanings if not meaning.of_search]
     tabled, others = sum(kind in (LEVEL, MISSING, AGE) for kind in kinds), len(meanings) - len(kinds)
@@ -314,9 +314,9 @@ def summary(meanings: Sequence[Meaning]) -> list[str]:
     read = [meaning for meaning in meanings if meaning.kind != UNKNOWN and _IDENTIFIER.fullmatch(meaning.column)]
     if fields := sorted({meaning.column for meaning in read if not meaning.of_search}):
         lines += wrap(f"Your documents must have these fields: {listed(fields, len(fields))}.", 80)
-    if given := sorted({meaning.column for meaning in read if meaning.of_search}):
-        said = "Of these all documents of a search have one value here, so your requests must give them:"
-        lines += wrap(f"{said} {listed(given, len(given))}.", 80)
+    if columns := sorted({meaning.column for meaning in read if meaning.of_search}):
+        sentence = "Of these all documents of a search have one value here, so your requests must give them:"
+        lines += wrap(f"{sentence} {listed(columns, len(columns))}.", 80)
     if UNKNOWN in kinds:
         lines.append(f"Write what these are at {FILL_IN}: {listed(to_fill_in(meanings))}.")
     return lines

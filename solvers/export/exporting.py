@@ -9,7 +9,7 @@ from pathlib import Path
 from ranktune.solvers.abilities import TREES
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.export.absent import arrival, warn_of_absent
-from ranktune.solvers.export.source import OTHER_MODELS, Source, source_of
+from ranktune.solvers.export.source import OTHER_MODELS, ExportedModel, source_of
 from ranktune.solvers.formats import FORMATS, Format
 from ranktune.solvers.models.base import Model
 
@@ -88,12 +88,12 @@ def export(
     return content
 
 
-def _check_expressible(source: Source, chosen: Format) -> None:
+def _check_expressible(source: ExportedModel, chosen: Format) -> None:
     """Raise ParameterError where the format cannot hold the parts of the model."""
     parts = source.parts
     if chosen.holds(parts):
         return
-    others = ", ".join(known for known, other in FORMATS.items() if other.holds(parts))
+    others = ", ".join(name for name, other in FORMATS.items() if other.holds(parts))
     if source.kinds is not None:
         raise ParameterError(
             f"the model, by {source.model.solver}, compares each document with the others of its query, and "
@@ -107,19 +107,19 @@ def _check_expressible(source: Source, chosen: Format) -> None:
             f"{source.format} has no writer for {kind}, and the model, by {source.model.solver}, consists of them. "
             f"Export it to one of {others}, or train a {trained} solver. {OTHER_MODELS}"
         )
-    held = " or ".join(kind for kind, can in (("weights", chosen.linear), ("trees", chosen.trees)) if can)
+    kinds = " or ".join(kind for kind, can in (("weights", chosen.linear), ("trees", chosen.trees)) if can)
     raise ParameterError(
-        f"{source.format} holds {held}{'' if chosen.linear and chosen.trees else ' alone'}, and the model, "
+        f"{source.format} holds {kinds}{'' if chosen.linear and chosen.trees else ' alone'}, and the model, "
         f"{source.model.solver}, is the sum of both. Export it to one of {others}, distil it "
         f"(ranktune.solvers.distil), or export another. {OTHER_MODELS}"
     )
 
 
-def _check_missing(source: Source, chosen: Format) -> None:
+def _check_missing(source: ExportedModel, chosen: Format) -> None:
     """Raise ParameterError where the format would score a missing value in another way than the model."""
     if source.missing is not None and not chosen.missing_weights:
         position = int(abs(source.missing).argmax())
-        others = ", ".join(known for known, other in FORMATS.items() if other.missing_weights)
+        others = ", ".join(name for name, other in FORMATS.items() if other.missing_weights)
         raise ParameterError(
             f"in {source.format} a feature that a document lacks counts as 0, and in this model a missing "
             f"{source.names[position]!r} adds {source.missing[position]:.4g} to the score. Make trees of it "
@@ -127,7 +127,7 @@ def _check_missing(source: Source, chosen: Format) -> None:
             f"train on data without missing values (missing='zero' reads them as 0). {OTHER_MODELS}"
         )
     if source.sides() is not None and not chosen.missing_sides:
-        others = ", ".join(known for known, other in FORMATS.items() if other.missing_sides)
+        others = ", ".join(name for name, other in FORMATS.items() if other.missing_sides)
         raise ParameterError(
             f"{source.format} cannot say where trees send missing values, which the model has learned. Export it to "
             f"one of {others}, or train on data without missing values (missing='zero' reads them as 0)."

@@ -6,13 +6,15 @@ TreeEnsembleRegressor of ai.onnx.ml 3; IsNaN and Where for weights, and Cast whe
 NaN, and count as 0 where training documents lacked none.
 
 A model that compares the documents of a query has a second input, queries, (n,) int64: the number of the query of each
-row. All rows of a query must be given, in any order.
+row. All rows of a query must be given, in any order. They are sorted by query and value, by two stable sorts. Numbers
+are double ones until the end, so that the columns have the bits of `ranktune.solvers.models.within`: sums of z-scores
+are added row by row, in a Scan. Memory: a few arrays of as many numbers as the features.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 
@@ -20,12 +22,13 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Json
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.export.onnx_comparisons import Comparisons
-from ranktune.solvers.export.source import Source, check_single, single_thresholds
+from ranktune.solvers.data.scaling import MIN_SPREAD
+from ranktune.solvers.export.source import ExportedModel, check_single, single_thresholds
 from ranktune.solvers.models.trees import Trees
+from ranktune.solvers.models.within import LARGEST
 
 
-def onnx_graph(source: Source) -> bytes:
+def onnx_graph(source: ExportedModel) -> bytes:
     """Return a matrix product, an ensemble, or both and their sum. Raises ParameterError where onnx is missing."""
     onnx = _onnx()
     nodes: list[object] = []
@@ -49,7 +52,9 @@ def onnx_graph(source: Source) -> bytes:
     return _model(onnx, source, nodes, initializers)
 
 
-def _weighted_sum(onnx: ModuleType, source: Source, weights: Floats, score: str) -> tuple[list[object], list[object]]:
+def _weighted_sum(
+    onnx: ModuleType, source: ExportedModel, weights: Floats, score: str
+) -> tuple[list[object], list[object]]:
     """Return the nodes and constants of the weighted sum of what is not missing, and of what missing values add."""
     node, constant = onnx.helper.make_node, onnx.numpy_helper.from_array
     check_single(source, weights)
@@ -71,7 +76,7 @@ def _weighted_sum(onnx: ModuleType, source: Source, weights: Floats, score: str)
     return nodes, constants
 
 
-def _ensemble(source: Source, trees: Trees) -> Json:
+def _ensemble(source: ExportedModel, trees: Trees) -> Json:
     """Return the attributes of the ensemble: of each tree its splits, numbered from 0, then its leaves."""
     counts = np.diff(trees.starts)
     tree_of_split = np.repeat(np.arange(trees.n_trees), counts)
@@ -105,7 +110,7 @@ def _ensemble(source: Source, trees: Trees) -> Json:
     }
 
 
-def _model(onnx: ModuleType, source: Source, nodes: Sequence[object], initializers: Sequence[object]) -> bytes:
+def _model(onnx: ModuleType, source: ExportedModel, nodes: Sequence[object], initializers: Sequence[object]) -> bytes:
     helper, real = onnx.helper, onnx.TensorProto.FLOAT
     features = helper.make_tensor_value_info("features", real, ["n", len(source.columns)])
     score = helper.make_tensor_value_info("score", real, ["n", 1])
@@ -136,3 +141,156 @@ def _onnx() -> ModuleType:
         raise ParameterError(
             'to write ONNX the package onnx is needed: pip install "ranktune[onnx]". Or export to json, python or pmml.'
         ) from None
+
+
+_PREFIX = "within_"
+_FIRST, _SECOND, _END = np.array([0]), np.array([1]), np.array([2])
+
+
+class Comparisons:
+    """The nodes and constants that make columns of features, (n, n_used) float32, by queries, (n,) int64.
+
+    columns    the name of the features, with n_used columns of each kind beside them
+    """
+
+    def __init__(self, onnx: ModuleType, kinds: tuple[str, ...], *, takes_missing: bool) -> None:
+        self.onnx = onnx
+        self.nodes: list[object] = []
+        self.constants: list[object] = []
+        missing, absent = self.add("IsNaN", "features"), self.constant(np.float32(np.nan if takes_missing else 0.0))
+        filled = "features" if takes_missing else self.add("Where", missing, absent, "features")
+        made = [filled]
+        if kinds:
+            self._sort(filled)
+        for kind in kinds:
+            column = self._unsorted(self.single(_KINDS[kind](self)))
+            made.append(self.add("Where", missing, absent, column) if takes_missing else column)
+        self.columns = self.add("Concat", *made, axis=1)
+
+    def constant(self, value: Array | np.generic | float) -> str:
+        """Return the name of a constant; of a Python number in double precision."""
+        name = f"{_PREFIX}c{len(self.constants)}"
+        self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def add(self, kind: str, *inputs: str, outputs: int = 1, **attributes: object) -> str:
+        """Return the name of the last output of a new node."""
+        names = [f"{_PREFIX}{len(self.nodes)}_{k}" for k in range(outputs)]
+        self.nodes.append(self.onnx.helper.make_node(kind, inputs, names, **attributes))
+        return names[-1]
+
+    def double(self, name: str) -> str:
+        """Return the numbers in double precision."""
+        return self.add("Cast", name, to=self.onnx.TensorProto.DOUBLE)
+
+    def single(self, name: str) -> str:
+        """Return the numbers rounded to single precision."""
+        return self.add("Cast", name, to=self.onnx.TensorProto.FLOAT)
+
+    def whole(self, name: str) -> str:
+        """Return the numbers, which are whole, as integers."""
+        return self.add("Cast", name, to=self.onnx.TensorProto.INT64)
+
+    def at(self, values: str, rows: str) -> str:
+        """Return the values of each column in other rows."""
+        return self.add("GatherElements", values, rows, axis=0)
+
+    def _sort(self, features: str) -> None:
+        """Sort each column by query and value, missing values last, and number the rows of queries and of ties."""
+        one, zero = self.constant(np.array(1)), self.constant(np.array(0))
+        self.shape = self.add("Shape", features)
+        count = self.add("Slice", self.shape, self.constant(_FIRST), self.constant(_SECOND))
+        infinite = self.constant(np.float32(np.inf))
+        filled = self.add("Where", self.add("IsNaN", features), infinite, features)
+        by_value = self.add("TopK", filled, count, outputs=2, axis=0, largest=0)
+        queries = self.add("Gather", "queries", by_value)
+        by_query = self.add("TopK", queries, count, outputs=2, axis=0, largest=0)
+        self.order = self.at(by_value, by_query)
+        values, queries = self.at(filled, self.order), self.at(queries, by_query)
+        row = self.add("Range", zero, self.add("Squeeze", count), one)
+        before = self.add("Max", self.add("Sub", row, one), zero)
+
+        def differs(name: str) -> str:
+            return self.add("Not", self.add("Equal", name, self.add("Gather", name, before)))
+
+        self.of_next_query = differs(queries)
+        is_other = self.add("Or", self.of_next_query, differs(values))
+        self.query, self.ties = (self.add("CumSum", self.whole(mark), zero) for mark in (self.of_next_query, is_other))
+        self.present = self.add("Less", values, infinite)
+        self.values = self.double(values)
+        column = self.add("Unsqueeze", self.double(row), self.constant(_SECOND))
+        self.rows = self.add("Expand", column, self.shape)
+        self.sizes = self.total(self.query, self.add("Expand", self.constant(1.0), self.shape))
+        self.n_present = self.total(self.query, self.double(self.present))
+        half = self.add("Mul", self.constant(0.5), self.add("Sub", self.sizes, self.constant(1.0)))
+        self.first = self.add("Sub", self._middle(self.query), half)
+        last = self.add("Sub", self.add("Add", self.first, self.n_present), self.constant(1.0))
+        self.lowest, self.highest = (self.at(self.values, self.whole(place)) for place in (self.first, last))
+
+    def total(self, groups: str, terms: str) -> str:
+        """Return for each row the sum of whole terms over its group, whose order does not matter."""
+        zeros = self.add("Expand", self.constant(0.0), self.shape)
+        return self.at(self.add("ScatterElements", zeros, groups, terms, axis=0, reduction="add"), groups)
+
+    def _middle(self, groups: str) -> str:
+        """Return for each row the mean row of its group."""
+        ones = self.add("Expand", self.constant(1.0), self.shape)
+        return self.add("Div", self.total(groups, self.rows), self.total(groups, ones))
+
+    def _unsorted(self, column: str) -> str:
+        return self.add("ScatterElements", column, self.order, column, axis=0)
+
+    def rank(self) -> str:
+        """Return the ranks: the mean row of equal values in the query, by its last."""
+        one = self.constant(1.0)
+        others = self.add("Max", self.add("Sub", self.n_present, one), one)
+        rank = self.add("Div", self.add("Sub", self._middle(self.ties), self.first), others)
+        return self.add("Where", self.add("Equal", self.n_present, one), self.constant(0.5), rank)
+
+    def gap(self) -> str:
+        """Return the distances to the highest."""
+        return self.add("Min", self.add("Sub", self.highest, self.values), self.constant(LARGEST))
+
+    def share(self) -> str:
+        """Return the values by the highest."""
+        zero = self.constant(0.0)
+        share = self.add("Max", self.add("Div", self.values, self.highest), self.constant(-LARGEST))
+        return self.add("Where", self.add("Greater", self.highest, zero), share, zero)
+
+    def zscore(self) -> str:
+        """Return the values less their mean, by their standard deviation."""
+        zero = self.constant(0.0)
+        half, low, high = (self.add("Mul", x, self.constant(0.5)) for x in (self.values, self.lowest, self.highest))
+        spread = self.add("Sub", high, low)
+        varies = self.add("Not", self.add("Less", spread, self.constant(MIN_SPREAD)))
+        scaled = self.add("Div", self.add("Sub", half, low), spread)
+        less = self.add("Sub", scaled, self._added(self.add("Div", scaled, self.n_present)))
+        variance = self._added(self.add("Div", self.add("Mul", less, less), self.n_present))
+        return self.add("Where", varies, self.add("Div", less, self.add("Sqrt", variance)), zero)
+
+    def _added(self, terms: str) -> str:
+        """Return for each row the sum of the known terms of its query, added in the order of the rows."""
+        helper, real = self.onnx.helper, self.onnx.TensorProto.DOUBLE
+        zero = self.constant(0.0)
+        nodes = [
+            helper.make_node("Where", ["is_next", zero, "sum"], ["before"]),
+            helper.make_node("Add", ["before", "term"], ["after"]),
+            helper.make_node("Identity", ["after"], ["so_far"]),
+        ]
+        kinds = {"sum": real, "is_next": self.onnx.TensorProto.BOOL, "term": real, "after": real, "so_far": real}
+        ports = [helper.make_tensor_value_info(name, kind, ["n_used"]) for name, kind in kinds.items()]
+        body = helper.make_graph(nodes, "added", ports[:3], ports[3:])
+        present = self.add("Where", self.present, terms, zero)
+        n_used = self.add("Slice", self.shape, self.constant(_SECOND), self.constant(_END))
+        start = self.add("Expand", zero, n_used)
+        sums = self.add("Scan", start, self.of_next_query, present, outputs=2, body=body, num_scan_inputs=2)
+        last = self.add("Sub", self.add("Add", self.first, self.sizes), self.constant(1.0))
+        return self.at(sums, self.whole(last))
+
+
+_KINDS: Mapping[str, Callable[[Comparisons], str]] = {
+    "rank": Comparisons.rank,
+    "zscore": Comparisons.zscore,
+    "gap": Comparisons.gap,
+    "share": Comparisons.share,
+}

@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 import numpy as np
 
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
-from ranktune.solvers.export.source import Source, check_distinct, escaped
+from ranktune.solvers.export.source import ExportedModel, check_distinct, escaped
 from ranktune.solvers.models.trees import Trees
 
 LEGAL = "[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
@@ -25,7 +25,7 @@ FIELDS = 1000
 """The most input fields of JPMML-Evaluator as it comes (jpmml-evaluator issue 44)."""
 
 
-def pmml(source: Source) -> str:
+def pmml(source: ExportedModel) -> str:
     """Return a document with one regression table, or with a segment for each tree and, in a blend, for the table."""
     if len(source.names) > FIELDS:
         warnings.warn(
@@ -67,7 +67,7 @@ def pmml(source: Source) -> str:
     return _text(root)
 
 
-def _nodes(source: Source, trees: Trees, fields: list[str]) -> list[Element]:
+def _nodes(source: ExportedModel, trees: Trees, fields: list[str]) -> list[Element]:
     thresholds, sides = trees.threshold.tolist(), source.sides()
 
     def split(number: int, position: int, left: Element, right: Element) -> Element:
@@ -91,13 +91,13 @@ def _segment(segmentation: Element) -> Element:
     return segment
 
 
-def _table(model: Element, source: Source, fields: list[str]) -> None:
+def _table(model: Element, source: ExportedModel, fields: list[str]) -> None:
     table = SubElement(model, "RegressionTable", intercept="0.0")
     for position, weight in source.weighted():
         SubElement(table, "NumericPredictor", name=fields[position], coefficient=repr(weight))
 
 
-def _document(source: Source) -> tuple[Element, list[str]]:
+def _document(source: ExportedModel) -> tuple[Element, list[str]]:
     """Return the document up to its model, and the names of the fields."""
     check_distinct(source)
     fields = [escaped(name, k, LEGAL) for name, k in zip(source.names, source.columns.tolist(), strict=True)]
@@ -110,7 +110,7 @@ def _document(source: Source) -> tuple[Element, list[str]]:
     return root, fields
 
 
-def _replacements(source: Source) -> list[float]:
+def _replacements(source: ExportedModel) -> list[float]:
     """Return the number that adds as much as a missing value of each feature does.
 
     Raises ParameterError where there is none: the value of a feature does not matter, but whether it is missing does.

@@ -4,19 +4,25 @@ Both keep double precision and allow trees of any depth, since a tree is five li
 names), threshold, left, right and value. A child k >= 0 is the split k of the tree, a child k < 0 the leaf ~k.
 
 A model that compares the documents of a query becomes a function of all of them. After the names count columns of each
-kind, computed by what `ranktune.solvers.export.comparisons` has.
+kind. Exported functions hold copies of what computes them here, by Python alone: it gives the bits of
+`ranktune.solvers.models.within`, which says what each kind is. A missing value is None.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
+import math
+import struct
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.export.comparisons import copied
-from ranktune.solvers.export.source import Source, check_distinct
+from ranktune.solvers.data.scaling import MIN_SPREAD
+from ranktune.solvers.export.source import ExportedModel, check_distinct
+from ranktune.solvers.models.within import LARGEST
 
 _SCORE = '''
 
@@ -72,7 +78,7 @@ _ADD_TREES = """\
 """
 
 
-def python(source: Source) -> str:
+def python(source: ExportedModel) -> str:
     """Return a module with the function score, or scores of a model that compares documents."""
     check_distinct(source)
     tables, values, additions = "", "", ""
@@ -103,7 +109,7 @@ def python(source: Source) -> str:
     return f"{head}{tables}{begin}    total = 0.0\n{additions}    return total\n"
 
 
-def plain_json(source: Source) -> str:
+def plain_json(source: ExportedModel) -> str:
     """Return names and columns with weights, and trees, as JSON; the score adds the weighted features and the trees.
 
     For models that learned from missing values also what a missing value of each feature adds to the weighted sum
@@ -136,7 +142,7 @@ def plain_json(source: Source) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _flat(source: Source) -> list[Json]:
+def _flat(source: ExportedModel) -> list[Json]:
     """Return the lists of each tree, numbered within it, with missing_left if the model knows missing values."""
     trees, positions, sides = (
         source.trees,
@@ -161,3 +167,58 @@ def _flat(source: Source) -> list[Json]:
         if sides is not None:
             nodes[-1]["missing_left"] = sides[first:last]
     return nodes
+
+
+def single(x: float) -> float:
+    """Return the number of single precision that is nearest to x."""
+    rounded: float = struct.unpack("f", struct.pack("f", x))[0]
+    return rounded
+
+
+def rank(values: list[float | None]) -> list[float | None]:
+    """Return 0 for the lowest value to 1 for the highest, for equal values their mean rank."""
+    known = sorted(x for x in values if x is not None)
+    ranks = dict.fromkeys(known, 0.5)
+    if len(known) > 1:
+        last = {x: k for k, x in enumerate(known)}
+        first = {x: len(known) - 1 - k for k, x in enumerate(reversed(known))}
+        ranks = {x: single(0.5 * (first[x] + last[x]) / (len(known) - 1)) for x in known}
+    return [None if x is None else ranks[x] for x in values]
+
+
+def zscore(values: list[float | None]) -> list[float | None]:
+    """Return the values less their mean, by their standard deviation; 0 where they do not vary."""
+    known = sorted(x for x in values if x is not None)
+    half = 0.5 * known[-1] - 0.5 * known[0] if known else 0.0
+    if half < MIN_SPREAD:
+        return [None if x is None else 0.0 for x in values]
+    scaled = {x: (0.5 * x - 0.5 * known[0]) / half for x in known}
+    mean = variance = 0.0
+    for x in known:
+        mean += scaled[x] / len(known)
+    for x in known:
+        variance += (scaled[x] - mean) * (scaled[x] - mean) / len(known)
+    return [None if x is None else single((scaled[x] - mean) / math.sqrt(variance)) for x in values]
+
+
+def gap(values: list[float | None]) -> list[float | None]:
+    """Return how far each value is below the highest."""
+    highest = max((x for x in values if x is not None), default=0.0)
+    return [None if x is None else single(min(highest - x, LARGEST)) for x in values]
+
+
+def share(values: list[float | None]) -> list[float | None]:
+    """Return the values by the highest; 0 where none is above 0."""
+    highest = max((x for x in values if x is not None), default=0.0)
+    return [None if x is None else single(max(x / highest, -LARGEST)) if highest > 0.0 else 0.0 for x in values]
+
+
+_FUNCTIONS = {function.__name__: function for function in (rank, zscore, gap, share)}
+"""Kind of column -> what computes it."""
+
+
+def copied(kinds: Sequence[str]) -> str:
+    """Return the text of what computes columns of these kinds."""
+    functions: list[Callable[..., object]] = [single, *(_FUNCTIONS[kind] for kind in kinds)]
+    constants = f"MIN_SPREAD, LARGEST = {MIN_SPREAD!r}, {LARGEST!r}"
+    return "\n\n".join([constants, *(inspect.getsource(function) for function in functions)])

@@ -23,8 +23,7 @@ from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import ANY_VALUE, Trees
-from ranktune.solvers.models.within.columns import KINDS
-from ranktune.solvers.models.within.model import WithinModel
+from ranktune.solvers.models.within import KINDS, WithinModel
 
 MAX_DEPTH = 200
 """Splits above each other in formats that nest a node in its parent: their parsers stop at 500 levels or more."""
@@ -41,7 +40,7 @@ Singles: TypeAlias = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class ExportedModel:
     """A model as writers see it; its score is the sum of weighted features and trees, of which it has at least one.
 
     format    the target, a name of ranktune.solvers.formats.FORMATS
@@ -52,7 +51,7 @@ class Source:
     weights   (n_used,) float64, 0 for features that only trees use; None for a model of trees
     trees     with columns as in the model; None for a linear model
     missing   (n_used,) float64, what a missing value adds to the weighted sum; None where it adds nothing
-    kinds     what trees compare within queries: kinds of `ranktune.solvers.models.within.columns`, without the value;
+    kinds     what trees compare within queries: kinds of `ranktune.solvers.models.within`, without the value;
               None for a model that scores each document by itself
     asks_zero whether the model asks the engine to take what a document lacks for 0
     """
@@ -155,7 +154,7 @@ class Source:
         return [nodes[a if a < b else ~(a + t)] for t, (a, b) in enumerate(pairwise(starts))]
 
 
-def source_of(model: Model, format: str, name: str, store: str) -> Source:
+def source_of(model: Model, format: str, name: str, store: str) -> ExportedModel:
     """Return the content of model for a writer.
 
     Raises ParameterError for a model that no format holds, or whose weights are not finite.
@@ -168,7 +167,7 @@ def source_of(model: Model, format: str, name: str, store: str) -> Source:
     columns = model.used_features if model.nonzeros else np.zeros(1, dtype=np.int64)
     names = tuple(model.feature_names[k] if model.feature_names else f"f{k + 1}" for k in columns.tolist())
     used_weights, used_missing = (None if part is None else part[columns] for part in (weights, missing))
-    return Source(model, format, name, store, columns, names, used_weights, trees, used_missing, kinds)
+    return ExportedModel(model, format, name, store, columns, names, used_weights, trees, used_missing, kinds)
 
 
 def _parts(model: Model) -> tuple[LinearModel | None, Trees | None, tuple[str, ...] | None]:
@@ -196,7 +195,7 @@ def _parts(model: Model) -> tuple[LinearModel | None, Trees | None, tuple[str, .
     return linear, trees, kinds
 
 
-def check_distinct(source: Source) -> None:
+def check_distinct(source: ExportedModel) -> None:
     """Raise ParameterError where two features share a name, for a format that identifies features by name."""
     if len(set(source.names)) < len(source.names):
         twice = next(name for name in source.names if source.names.count(name) > 1)
@@ -209,7 +208,7 @@ def check_distinct(source: Source) -> None:
         )
 
 
-def check_single(source: Source, numbers: Floats) -> None:
+def check_single(source: ExportedModel, numbers: Floats) -> None:
     """Raise ParameterError where numbers would overflow or vanish in single precision, for a format that uses it."""
     largest = float(np.abs(numbers).max(initial=0.0))
     low, high = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
@@ -220,7 +219,7 @@ def check_single(source: Source, numbers: Floats) -> None:
         )
 
 
-def single_thresholds(source: Source, trees: Trees) -> Singles:
+def single_thresholds(source: ExportedModel, trees: Trees) -> Singles:
     """Return the largest single-precision numbers not above the thresholds: x <= t is the same for every such x."""
     largest = np.nextafter(np.finfo(np.float32).max, np.float32(0.0))
     with np.errstate(over="ignore"):
@@ -237,7 +236,7 @@ def single_thresholds(source: Source, trees: Trees) -> Singles:
     return singles
 
 
-def _check_depth(source: Source, trees: Trees) -> None:
+def _check_depth(source: ExportedModel, trees: Trees) -> None:
     """Raise ParameterError where a tree is too deep for parsers of nested text."""
     depth = np.ones(trees.n_splits, dtype=np.int64)
     for split, (left, right) in enumerate(trees.children.tolist()):

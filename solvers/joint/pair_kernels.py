@@ -16,8 +16,8 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled, inlined
-from ranktune.solvers.data.rows import ListColumns, Rows, close_list, no_columns, open_list
-from ranktune.solvers.joint.products import dense_room, longest_list, scores, transposed
+from ranktune.solvers.data.rows import ListColumns, MatrixRows, close_list, no_columns, open_list
+from ranktune.solvers.joint.list_kernels import dense_room, longest_list, scores, transposed
 
 BLOCK = 32
 """Pairs whose steps are added to all scores at once."""
@@ -37,11 +37,11 @@ class Pairs(NamedTuple):
 
 @compiled
 def learn_pairs(
-    K: Floats, better: Ints, worse: Ints, weights: Floats, first: int, extra: Floats, s: Matrix, taken: Matrix
+    K: Floats, better: Ints, worse: Ints, weights: Floats, first: int, extra: Floats, s: Matrix, sums: Matrix
 ) -> None:
     """Take the steps on the pairs of a query whose first row is number first.
 
-    s, (n, m), holds the scores before, and is changed; the sums of the steps are added to taken, (n, m). extra is
+    s, (n, m), holds the scores before, and is changed; the sums of the steps are added to sums, (n, m). extra is
     1/(2C), (m,). Pairs are taken BLOCK at a time: within a block each margin is put right for the steps before it, and
     after it all scores are, by one product of matrices. These are of the type of s, single or double; distances of
     documents, which may be next to nothing, are taken from K in double.
@@ -70,7 +70,7 @@ def learn_pairs(
                 more = of_weight
                 for c in range(m):
                     more[c] = extra_of(square, extra[c], weights[begin + t])
-            up, down = taken[i], taken[j]
+            up, down = sums[i], sums[j]
             for c in range(m):
                 loss = step[c] if step[c] > zero else zero
                 step[c] = inside * (loss / (length + more[c]))
@@ -94,7 +94,9 @@ def extra_of(square: float, extra: float, weight: float) -> float:
 
 
 @compiled
-def learn(rows: Rows, starts: Ints, pairs: Pairs, extra: Floats, stretch: Floats, W: Floats, before: Matrix) -> None:
+def learn(
+    rows: MatrixRows, starts: Ints, pairs: Pairs, extra: Floats, stretch: Floats, W: Floats, before: Matrix
+) -> None:
     """Learn from the queries; overwrite before, (n_documents, m), with the scores of each query before its steps.
 
     Cost beside the pairs: the stored values, and for the Gram matrix the pairs of those in a column.
@@ -112,10 +114,10 @@ def learn(rows: Rows, starts: Ints, pairs: Pairs, extra: Floats, stretch: Floats
         first, last = pairs.ends[q], pairs.ends[q + 1]
         if first < last:
             gram = sparse_gram(rows, a, b, at, k, stretch) if rows.is_sparse else dense_gram(room[: b - a] * roots)
-            s, taken = before[a:b].copy(), np.zeros((b - a, m), before.dtype)
+            s, steps = before[a:b].copy(), np.zeros((b - a, m), before.dtype)
             better, worse, weights = pairs.better[first:last], pairs.worse[first:last], pairs.weights[first:last]
-            learn_pairs(gram, better, worse, weights, a, extra, s, taken)
-            transposed(rows, a, b, at, taken, room, of_list[:k])
+            learn_pairs(gram, better, worse, weights, a, extra, s, steps)
+            transposed(rows, a, b, at, steps, room, of_list[:k])
             for r in range(k):
                 for c in range(m):
                     W[at.columns[r], c] += stretch[at.columns[r]] * of_list[r, c]
@@ -138,7 +140,7 @@ def dense_gram(rows: Matrix) -> Floats:
 
 
 @compiled
-def sparse_gram(rows: Rows, a: int, b: int, at: ListColumns, k: int, stretch: Floats) -> Floats:
+def sparse_gram(rows: MatrixRows, a: int, b: int, at: ListColumns, k: int, stretch: Floats) -> Floats:
     """Return X S X' of the rows a to b - 1, a list of k columns."""
     ends = np.zeros(k + 1, dtype=np.int64)
     for r in range(k):

@@ -21,22 +21,21 @@ import numpy as np
 from ranktune.solvers.abilities import QUERY_WEIGHTS
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.blocks.blocked import BlockedQueries, Data, better_divided, factors_of
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import IncompatibleParts, RankTuneWarning
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.blocked import BlockedQueries, Data, better_divided, factors_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear import parts as grid
 from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.pair_weights import PairWeight, Uniform
 from ranktune.solvers.losses.penalties import L1, L2, Penalty
 from ranktune.solvers.optimizers.base import Optimizer, Parts, Progress, check_parts
-from ranktune.solvers.optimizers.one_pass import OnePass
-from ranktune.solvers.optimizers.schedules import SCHEDULES
+from ranktune.solvers.optimizers.one_pass import SCHEDULES, OnePassOptimizer
 
 
-class Composition(NamedTuple):
+class LinearComposition(NamedTuple):
     """The parts of a ranker, by name or as objects, and the weight of the loss against the penalty."""
 
     loss: str | Loss
@@ -69,7 +68,7 @@ class ComposedRanker(LinearRanker):
     n_iter_: int
     converged_: bool
 
-    def _composition(self) -> Composition:
+    def _composition(self) -> LinearComposition:
         """Return the parts."""
         raise NotImplementedError
 
@@ -89,9 +88,9 @@ class ComposedRanker(LinearRanker):
         check_parts(parts.loss, parts.penalty, made, grid.general)
         return parts
 
-    def _made(self, table: Mapping[str, grid.Part], part: object, **given: Any) -> Any:
+    def _made(self, table: Mapping[str, grid.LinearPart], part: object, **arguments: Any) -> Any:
         """Return a part that is given by its name, with the parameters of the ranker, or as it is."""
-        return table[part].made(self, **given) if isinstance(part, str) else part
+        return table[part].made(self, **arguments) if isinstance(part, str) else part
 
     def _adapted(self, path: Sequence[Parts], data: Data) -> list[Parts]:
         """Return the parts of a path with what they take from the data."""
@@ -193,8 +192,8 @@ class ComposedRanker(LinearRanker):
             yield progress.step
 
 
-def _one_pass(parts: Parts) -> OnePass:
-    if isinstance(parts.optimizer, OnePass):
+def _one_pass(parts: Parts) -> OnePassOptimizer:
+    if isinstance(parts.optimizer, OnePassOptimizer):
         return parts.optimizer
     raise IncompatibleParts(
         f"{type(parts.optimizer).__name__} looks at all lists at every step: it cannot go on with new ones alone. "
@@ -204,5 +203,5 @@ def _one_pass(parts: Parts) -> OnePass:
 
 def _divided(data: Data, parts: Parts) -> Data:
     """Return data in blocks where that saves memory, and what is computed of the documents adds up over blocks."""
-    adds_up = hasattr(parts.loss, "weight_of") and not isinstance(parts.optimizer, OnePass)
+    adds_up = hasattr(parts.loss, "weight_of") and not isinstance(parts.optimizer, OnePassOptimizer)
     return better_divided(data) if isinstance(data, Queries) and adds_up else data

@@ -10,12 +10,11 @@ query under average. Under L1 most weights become exactly zero.
 from dataclasses import KW_ONLY
 from typing import Annotated, Any, ClassVar
 
-from ranktune.solvers.base.path_parameter import PathParameter
-from ranktune.solvers.base.vocabulary import L1, L2, MAX_ITERATIONS, SCALING
+from ranktune.solvers.base.vocabulary import L1, L2, MAX_ITERATIONS, SCALING, PathParameter
 from ranktune.solvers.core.checks import check_finite, check_not_negative, check_positive
 from ranktune.solvers.core.parameters import Param, unchecked, with_parameters
 from ranktune.solvers.core.space import When
-from ranktune.solvers.linear.composition import ComposedRanker, Composition
+from ranktune.solvers.linear.composition import ComposedRanker, LinearComposition
 from ranktune.solvers.losses.domination import GRADES, Margin
 from ranktune.solvers.optimizers.domination_descent import CURVATURES
 
@@ -143,5 +142,5 @@ class DominationRank(ComposedRanker):
             if self.penalty in (name, "elastic_net"):
                 check_positive(name, getattr(self, name))
 
-    def _composition(self) -> Composition:
-        return Composition("domination", None, self.penalty, "coordinate_descent")
+    def _composition(self) -> LinearComposition:
+        return LinearComposition("domination", None, self.penalty, "coordinate_descent")

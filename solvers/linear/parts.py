@@ -20,13 +20,13 @@ from typing import Any
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.parameters import Range
 from ranktune.solvers.core.space import When
-from ranktune.solvers.core.table import Table, named
+from ranktune.solvers.core.table import NamedTable, named
 from ranktune.solvers.optimizers.base import Optimizer
-from ranktune.solvers.optimizers.one_pass import OnePass
+from ranktune.solvers.optimizers.one_pass import OnePassOptimizer
 
 
 @dataclass(frozen=True)
-class Part:
+class LinearPart:
     """A loss, a pair weight, a penalty or an optimizer that has a name.
 
     place  its class, a dataclass: module:Name below ranktune.solvers
@@ -44,11 +44,11 @@ class Part:
         kind: type[Any] = named(f"ranktune.solvers.{self.place}")
         return kind
 
-    def made(self, ranker: object, **given: Any) -> Any:
+    def made(self, ranker: object, **arguments: Any) -> Any:
         """Return the part with the parameters of a ranker that it takes, and with what is given."""
         named = {field.name: self.names.get(field.name, field.name) for field in fields(self.kind)}
-        taken = {name: getattr(ranker, source) for name, source in named.items() if hasattr(ranker, source)}
-        return self.kind(**{**self.usual, **taken, **given})
+        parameters = {name: getattr(ranker, source) for name, source in named.items() if hasattr(ranker, source)}
+        return self.kind(**{**self.usual, **parameters, **arguments})
 
     def takes(self, parameter: str) -> bool:
         """Return whether a parameter of the ranker is one of the part."""
@@ -59,60 +59,60 @@ CENTRED = {"centre": "query"}
 STEPS = {"max_iterations": "iterations"}
 TRUNCATION = {"every": "truncate_every"}
 
-LOSSES: Table[Part] = Table(
+LOSSES: NamedTable[LinearPart] = NamedTable(
     "loss",
     {
-        "pairwise_hinge": Part("losses.pairwise:PairwiseHinge"),
-        "pairwise_squared_hinge": Part("losses.pairwise:PairwiseSquaredHinge"),
-        "pairwise_logistic": Part("losses.pairwise:PairwiseLogistic"),
-        "softmax": Part("losses.listwise:SoftmaxCrossEntropy"),
-        "domination": Part("losses.domination:DominationLoss"),
-        "pointwise_squared": Part("losses.pointwise:SquaredInsensitiveLoss", {"epsilon": 0.0, **CENTRED}),
-        "pointwise_logistic": Part("losses.pointwise:LogisticLoss", CENTRED),
+        "pairwise_hinge": LinearPart("losses.pairwise:PairwiseHinge"),
+        "pairwise_squared_hinge": LinearPart("losses.pairwise:PairwiseSquaredHinge"),
+        "pairwise_logistic": LinearPart("losses.pairwise:PairwiseLogistic"),
+        "softmax": LinearPart("losses.listwise:SoftmaxCrossEntropy"),
+        "domination": LinearPart("losses.domination:DominationLoss"),
+        "pointwise_squared": LinearPart("losses.pointwise:SquaredInsensitiveLoss", {"epsilon": 0.0, **CENTRED}),
+        "pointwise_logistic": LinearPart("losses.pointwise:LogisticLoss", CENTRED),
     },
 )
-PAIR_WEIGHTS: Table[Part] = Table(
+PAIR_WEIGHTS: NamedTable[LinearPart] = NamedTable(
     "pair weight",
     {
-        "uniform": Part("losses.pair_weights:Uniform"),
-        "ndcg": Part("losses.pair_weights:DeltaNDCG", {"gain": "auto"}),
-        "recall": Part("losses.pair_weights:DeltaRecall"),
-        "smoothed": Part("losses.pair_weights:NoisyNDCG"),
-        "yetirank": Part("losses.pair_weights:NoisyNeighbours"),
+        "uniform": LinearPart("losses.pair_weights:Uniform"),
+        "ndcg": LinearPart("losses.pair_weights:DeltaNDCG", {"gain": "auto"}),
+        "recall": LinearPart("losses.pair_weights:DeltaRecall"),
+        "smoothed": LinearPart("losses.pair_weights:NoisyNDCG"),
+        "yetirank": LinearPart("losses.pair_weights:NoisyNeighbours"),
     },
 )
-PENALTIES: Table[Part] = Table(
+PENALTIES: NamedTable[LinearPart] = NamedTable(
     "penalty",
     {
-        "none": Part("losses.penalties:L2", {"strength": 0.0}),
-        "l1": Part("losses.penalties:L1", names={"strength": "l1"}),
-        "l2": Part("losses.penalties:L2", names={"strength": "l2"}),
-        "elastic_net": Part("losses.penalties:ElasticNet"),
+        "none": LinearPart("losses.penalties:L2", {"strength": 0.0}),
+        "l1": LinearPart("losses.penalties:L1", names={"strength": "l1"}),
+        "l2": LinearPart("losses.penalties:L2", names={"strength": "l2"}),
+        "elastic_net": LinearPart("losses.penalties:ElasticNet"),
     },
 )
-OPTIMIZERS: Table[Part] = Table(
+OPTIMIZERS: NamedTable[LinearPart] = NamedTable(
     "optimizer",
     {
-        "newton": Part("optimizers.second_order:Newton"),
-        "least_squares": Part("optimizers.least_squares:LeastSquares"),
-        "lbfgs": Part("optimizers.batch:LBFGS"),
-        "owlqn": Part("optimizers.batch:OWLQN"),
-        "fista": Part("optimizers.proximal:FISTA"),
-        "coordinate_descent": Part("optimizers.second_order:CoordinateDescent"),
+        "newton": LinearPart("optimizers.second_order:Newton"),
+        "least_squares": LinearPart("optimizers.least_squares:LeastSquares"),
+        "lbfgs": LinearPart("optimizers.batch:LBFGS"),
+        "owlqn": LinearPart("optimizers.batch:OWLQN"),
+        "fista": LinearPart("optimizers.proximal:FISTA"),
+        "coordinate_descent": LinearPart("optimizers.second_order:CoordinateDescent"),
         # Separable data without a penalty reach a relative gradient of 1e-9.
-        "gradient_steps": Part("optimizers.batch:GradientSteps", {"tol": 1e-9}, STEPS),
-        "fobos": Part("optimizers.one_pass:FOBOS"),
-        "rda": Part("optimizers.one_pass:RDA"),
-        "psgd": Part("optimizers.one_pass:PSGD", {"every": 10}, TRUNCATION),
-        "tgd": Part("optimizers.one_pass:TGD", {"every": 10}, TRUNCATION),
+        "gradient_steps": LinearPart("optimizers.batch:GradientSteps", {"tol": 1e-9}, STEPS),
+        "fobos": LinearPart("optimizers.one_pass:FOBOS"),
+        "rda": LinearPart("optimizers.one_pass:RDA"),
+        "psgd": LinearPart("optimizers.one_pass:PSGD", {"every": 10}, TRUNCATION),
+        "tgd": LinearPart("optimizers.one_pass:TGD", {"every": 10}, TRUNCATION),
     },
 )
 
-VISITS = Part("optimizers.base:Visits")
+VISITS = LinearPart("optimizers.base:Visits")
 """How one-pass optimizers visit the queries."""
 
 
-def by_name(table: Table[Part]) -> Callable[[str, object], None]:
+def by_name(table: NamedTable[LinearPart]) -> Callable[[str, object], None]:
     """Return the check of a parameter that is a name of a table, or an object."""
 
     def check(name: str, value: object) -> None:
@@ -130,7 +130,7 @@ def has_pairs(loss: str) -> bool:
 def is_one_pass(optimizer: object) -> bool:
     """Return whether an optimizer, or one by name, visits one query after the other."""
     named = OPTIMIZERS.get(optimizer) if isinstance(optimizer, str) else None
-    return isinstance(optimizer, OnePass) or (named is not None and issubclass(named.kind, OnePass))
+    return isinstance(optimizer, OnePassOptimizer) or (named is not None and issubclass(named.kind, OnePassOptimizer))
 
 
 ONE_PASS = tuple(filter(is_one_pass, OPTIMIZERS))
@@ -141,7 +141,7 @@ def general() -> tuple[type[Optimizer], ...]:
     return tuple(entry.kind for entry in OPTIMIZERS.values() if entry.kind.losses != "named")
 
 
-def taking(table: Mapping[str, Part], parameter: str) -> tuple[str, ...]:
+def taking(table: Mapping[str, LinearPart], parameter: str) -> tuple[str, ...]:
     """Return the names of the parts that take a parameter."""
     return tuple(name for name, part in table.items() if part.takes(parameter))
 

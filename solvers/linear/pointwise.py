@@ -20,12 +20,12 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from ranktune.solvers.base.vocabulary import MAX_ITERATIONS, TOL
-from ranktune.solvers.blocks.blocked import Data, OpenBlock, blocked
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_not_negative
 from ranktune.solvers.core.parameters import Param, with_parameters
+from ranktune.solvers.data.blocked import Data, OpenBlock, blocked
 from ranktune.solvers.data.scaling import without_level
-from ranktune.solvers.linear.composition import ComposedRanker, Composition
+from ranktune.solvers.linear.composition import ComposedRanker, LinearComposition
 from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.penalties import L2
 from ranktune.solvers.losses.pointwise import CENTRES, GAINS, InsensitiveLoss, SquaredInsensitiveLoss
@@ -152,8 +152,8 @@ class RidgeRanker(PointwiseRanker):
     path_parameter: ClassVar[str | None] = "alpha"
     path_increasing: ClassVar[bool] = False
 
-    def _composition(self) -> Composition:
-        return Composition("pointwise_squared", None, L2(2.0 * self.alpha), "least_squares")
+    def _composition(self) -> LinearComposition:
+        return LinearComposition("pointwise_squared", None, L2(2.0 * self.alpha), "least_squares")
 
 
 @with_parameters
@@ -191,8 +191,8 @@ class LogisticRanker(PointwiseRanker):
     path_parameter: ClassVar[str | None] = "C"
     path_expensive: ClassVar[bool] = True
 
-    def _composition(self) -> Composition:
-        return Composition("pointwise_logistic", None, L2(1.0), "lbfgs", self.C)
+    def _composition(self) -> LinearComposition:
+        return LinearComposition("pointwise_logistic", None, L2(1.0), "lbfgs", self.C)
 
 
 @with_parameters
@@ -247,9 +247,9 @@ class SVRRanker(PointwiseRanker):
     path_parameter: ClassVar[str | None] = "C"
     path_expensive: ClassVar[bool] = True
 
-    def _composition(self) -> Composition:
+    def _composition(self) -> LinearComposition:
         kind = SquaredInsensitiveLoss if self.loss == "l2" else InsensitiveLoss
-        return Composition(kind(epsilon=float(self.epsilon), centre=self.centre), None, L2(1.0), "lbfgs", self.C)
+        return LinearComposition(kind(epsilon=float(self.epsilon), centre=self.centre), None, L2(1.0), "lbfgs", self.C)
 
     def _on(self, grades: GradeMoments, loss: Any) -> Loss:
         unit = 1.0 if can_double(grades.deciding) else grades.deviation_within_queries
@@ -258,5 +258,5 @@ class SVRRanker(PointwiseRanker):
             of_queries = self.centre == "query"
             deviation = grades.deviation_within_queries if of_queries else grades.deviation
             rounding = {"rounding": ROUNDING * (deviation / unit)}
-        known: Loss = replace(loss, unit=unit, **rounding)
-        return known
+        scaled: Loss = replace(loss, unit=unit, **rounding)
+        return scaled

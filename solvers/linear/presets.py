@@ -9,7 +9,7 @@ from ranktune.solvers.core.checks import RandomState
 from ranktune.solvers.core.declared import Former
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.core.space import When
-from ranktune.solvers.linear.composition import ComposedRanker, Composition
+from ranktune.solvers.linear.composition import ComposedRanker, LinearComposition
 from ranktune.solvers.linear.parts import (
     ONE_PASS,
     OPTIMIZERS,
@@ -98,8 +98,10 @@ class ElasticRank(ComposedRanker, PassRanker):
     former: ClassVar[Former] = FORMER["ElasticRank"]
     path_parameter: ClassVar[str | None] = "passes"
 
-    def _composition(self) -> Composition:
-        return Composition(self.loss, self.pair_weight, OPTIMIZERS[self.optimizer].kind.penalties[-1], self.optimizer)
+    def _composition(self) -> LinearComposition:
+        return LinearComposition(
+            self.loss, self.pair_weight, OPTIMIZERS[self.optimizer].kind.penalties[-1], self.optimizer
+        )
 
 
 @with_parameters
@@ -148,8 +150,8 @@ class LambdaRank(ComposedRanker):
 
     path_parameter: ClassVar[str | None] = "iterations"
 
-    def _composition(self) -> Composition:
-        return Composition("pairwise_logistic", "ndcg", "elastic_net", "gradient_steps")
+    def _composition(self) -> LinearComposition:
+        return LinearComposition("pairwise_logistic", "ndcg", "elastic_net", "gradient_steps")
 
 
 @with_parameters
@@ -194,5 +196,5 @@ class ListNet(ComposedRanker):
     path_increasing: ClassVar[bool] = False
     path_expensive: ClassVar[bool] = True
 
-    def _composition(self) -> Composition:
-        return Composition("softmax", None, *(("elastic_net", "owlqn") if self.l1 > 0.0 else ("l2", "lbfgs")))
+    def _composition(self) -> LinearComposition:
+        return LinearComposition("softmax", None, *(("elastic_net", "owlqn") if self.l1 > 0.0 else ("l2", "lbfgs")))

@@ -11,9 +11,9 @@ from typing import Annotated, Any, ClassVar
 
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.scaling import SCALINGS
-from ranktune.solvers.linear.composition import ComposedRanker, Composition
+from ranktune.solvers.linear.composition import ComposedRanker, LinearComposition
 from ranktune.solvers.losses.penalties import L2
-from ranktune.solvers.optimizers.rank_svm.smoothed_hinge import FIRST_SMOOTHING
+from ranktune.solvers.optimizers.rank_svm.regularization_path import FIRST_SMOOTHING
 from ranktune.solvers.optimizers.rank_svm.summed_objective import HingeLoss
 
 
@@ -95,11 +95,11 @@ class RankSVM(ComposedRanker):
     path_parameter: ClassVar[str | None] = "C"
     path_expensive: ClassVar[bool] = True
 
-    def _composition(self) -> Composition:
+    def _composition(self) -> LinearComposition:
         loss: Any = HingeLoss(
             smoothing=None if self.loss == "l2" else FIRST_SMOOTHING,
             adjacent=self.pairs == "adjacent",
             average=self.average,
             threads=self.threads,
         )
-        return Composition(loss, None, L2(1.0), "newton", self.C)
+        return LinearComposition(loss, None, L2(1.0), "newton", self.C)

@@ -5,17 +5,17 @@ from typing import Annotated, Any, ClassVar
 
 from ranktune.solvers.base import vocabulary as words
 from ranktune.solvers.base.passes import PassRanker
-from ranktune.solvers.base.path_parameter import PathParameter
+from ranktune.solvers.base.vocabulary import PathParameter
 from ranktune.solvers.core.checks import RandomState
 from ranktune.solvers.core.parameters import Param, Range, with_parameters
 from ranktune.solvers.core.space import When
 from ranktune.solvers.linear import parts
-from ranktune.solvers.linear.composition import ComposedRanker, Composition
+from ranktune.solvers.linear.composition import ComposedRanker, LinearComposition
 from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.pair_weights import PairWeight
 from ranktune.solvers.losses.penalties import Penalty
 from ranktune.solvers.optimizers.base import Optimizer
-from ranktune.solvers.optimizers.schedules import SCHEDULES
+from ranktune.solvers.optimizers.one_pass import SCHEDULES
 
 SOFTENED = parts.taking(parts.LOSSES, "temperature")
 SCHEDULE = Param(
@@ -130,8 +130,8 @@ class Ranker(ComposedRanker, PassRanker):
     online: ClassVar[bool] = False
     path_parameter: ClassVar[Any] = PathParameter("iterations", lambda ranker: ranker._steps_parameter())
 
-    def _composition(self) -> Composition:
-        return Composition(self.loss, self.pair_weight, self.penalty, self.optimizer)
+    def _composition(self) -> LinearComposition:
+        return LinearComposition(self.loss, self.pair_weight, self.penalty, self.optimizer)
 
     def _steps_parameter(self) -> str | None:
         """Return the parameter that counts the steps of the named optimizer."""

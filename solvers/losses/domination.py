@@ -23,7 +23,7 @@ from ranktune.solvers.data.grades import number_grades
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import domination_kernels as kernels
 from ranktune.solvers.losses.base import Composable, Evaluate
-from ranktune.solvers.losses.domination_kernels import Lists
+from ranktune.solvers.losses.domination_kernels import DominationLists
 
 GRADES = ("two", "all")
 MARGINS = ("none", "grade")
@@ -87,12 +87,12 @@ class DominationLoss(Composable):
             check_choice("margin", self.margin, MARGINS)
         else:
             object.__setattr__(self, "margin", _checked_margins(self.margin))
-        given = self.relevant_from
-        if given is not None and (
-            isinstance(given, bool) or not isinstance(given, int | float | np.number) or not np.isfinite(given)
+        lowest = self.relevant_from
+        if lowest is not None and (
+            isinstance(lowest, bool) or not isinstance(lowest, int | float | np.number) or not np.isfinite(lowest)
         ):
             raise ParameterError(
-                f"relevant_from={given!r}: it must be a finite grade. Use None for all above the lowest."
+                f"relevant_from={lowest!r}: it must be a finite grade. Use None for all above the lowest."
             )
 
     def value_and_gradient(self, scores: Floats, queries: Queries) -> tuple[float, Floats]:
@@ -108,7 +108,7 @@ class DominationLoss(Composable):
         check_dominance(lists, queries.n_documents)
         return _evaluator(lists)
 
-    def lists(self, queries: Queries) -> Lists:
+    def lists(self, queries: Queries) -> DominationLists:
         """Return the levels, margins and weights of queries as the kernels read them.
 
         Raises ParameterError where there is not one margin a grade.
@@ -125,7 +125,7 @@ class DominationLoss(Composable):
         margins = self._margins(grades[order[bounds[:-1]]])
         copies = queries.copies
         weights = self._weights(queries, codes, n_grades, copies)
-        return Lists(starts, first_level, level, order, bounds, margins, weights, as_floats(copies))
+        return DominationLists(starts, first_level, level, order, bounds, margins, weights, as_floats(copies))
 
     def _margins(self, grades: Floats) -> Floats:
         """Return the u of each level, (n_levels,), from its grade."""
@@ -138,9 +138,9 @@ class DominationLoss(Composable):
             distinct, number = np.array([0.0, 1.0]), grades.astype(np.int64)
         if len(self.margin) != len(distinct):
             of_grades = f"the grades {listed([f'{grade:g}' for grade in distinct], 8)}"
-            known = "two classes, relevant or not" if self.grades == "two" else of_grades
+            classes = "two classes, relevant or not" if self.grades == "two" else of_grades
             raise ParameterError(
-                f"margin has {len(self.margin)} values for {known}: give one value a grade, from the lowest up, "
+                f"margin has {len(self.margin)} values for {classes}: give one value a grade, from the lowest up, "
                 'or margin="grade" with a margin_scale.'
             )
         return self._scaled(np.asarray(self.margin, dtype=np.float64)[number])
@@ -167,7 +167,7 @@ class DominationLoss(Composable):
         return weights / np.where(above > 0.0, above, 1.0) / max(total, np.finfo(np.float64).tiny)
 
 
-def _evaluator(lists: Lists) -> Evaluate:
+def _evaluator(lists: DominationLists) -> Evaluate:
     def evaluate(scores: Floats) -> tuple[float, Floats]:
         state = kernels.new_state(lists)
         return float(kernels.evaluate(lists, as_floats(scores), state)), state.gradient
@@ -175,7 +175,7 @@ def _evaluator(lists: Lists) -> Evaluate:
     return evaluate
 
 
-def check_dominance(lists: Lists, n_documents: int) -> None:
+def check_dominance(lists: DominationLists, n_documents: int) -> None:
     """Raise DataError where no query has two levels, which grades="two" can bring about."""
     if len(lists.weights) == lists.first_level[-1]:
         raise DataError(

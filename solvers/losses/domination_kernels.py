@@ -35,7 +35,7 @@ ROWS = 8
 """Rows that are collected before their products are added: one pass over the matrix for all of them."""
 
 
-class Lists(NamedTuple):
+class DominationLists(NamedTuple):
     """The queries in the form of the kernels; levels are numbered through all queries.
 
     starts (n_queries + 1,), first_level (n_queries + 1,), level (n_documents,), order (n_documents,) documents by
@@ -53,7 +53,7 @@ class Lists(NamedTuple):
     copies: Floats
 
 
-class State(NamedTuple):
+class DominationState(NamedTuple):
     """The results of evaluate: by document gradient, share and curvature; by level log_z, alpha, S and T.
 
     share is 0 on the highest level, curvature on the lowest; queries of one level are 0 throughout.
@@ -68,10 +68,10 @@ class State(NamedTuple):
     T: Floats
 
 
-def new_state(lists: Lists) -> State:
+def new_state(lists: DominationLists) -> DominationState:
     """Return a state for evaluate to fill."""
     n_documents, n_levels = len(lists.level), int(lists.first_level[-1])
-    return State(*(np.zeros(n_documents) for _ in range(3)), *(np.zeros(n_levels) for _ in range(4)))
+    return DominationState(*(np.zeros(n_documents) for _ in range(3)), *(np.zeros(n_levels) for _ in range(4)))
 
 
 @compiled
@@ -97,7 +97,7 @@ def number_levels(starts: Ints, codes: Codes, n_grades: Codes) -> tuple[Ints, In
 
 
 @compiled
-def evaluate(lists: Lists, scores: Floats, state: State) -> float:
+def evaluate(lists: DominationLists, scores: Floats, state: DominationState) -> float:
     """Return the loss at scores, (n_documents,), and overwrite state. Cost: two exponentials a document at most."""
     total = 0.0
     for q in range(len(lists.starts) - 1):
@@ -106,7 +106,7 @@ def evaluate(lists: Lists, scores: Floats, state: State) -> float:
 
 
 @compiled
-def evaluate_query(q: int, lists: Lists, scores: Floats, state: State) -> float:
+def evaluate_query(q: int, lists: DominationLists, scores: Floats, state: DominationState) -> float:
     """Return the weighted loss of query q and overwrite its part of state."""
     a, b = lists.starts[q], lists.starts[q + 1]
     first, last = lists.first_level[q], lists.first_level[q + 1]
@@ -149,7 +149,7 @@ def evaluate_query(q: int, lists: Lists, scores: Floats, state: State) -> float:
 
 @inlined
 def _level_masses(
-    lists: Lists, scores: Floats, a: int, b: int, first: int, last: int, out: Floats
+    lists: DominationLists, scores: Floats, a: int, b: int, first: int, last: int, out: Floats
 ) -> tuple[Floats, Floats]:
     """Return the largest t and the sum of c exp(t - largest) of each level; out, (b - a,) gets these terms."""
     top, mass = np.full(last - first, -np.inf), np.zeros(last - first)
@@ -164,7 +164,7 @@ def _level_masses(
 
 
 @compiled
-def value(lists: Lists, scores: Floats, scratch: Floats) -> float:
+def value(lists: DominationLists, scores: Floats, scratch: Floats) -> float:
     """Return the loss at scores alone; scratch has room for the longest query."""
     total = 0.0
     for q in range(len(lists.starts) - 1):
@@ -190,7 +190,7 @@ def value(lists: Lists, scores: Floats, scratch: Floats) -> float:
 
 
 @compiled
-def stiffen(lists: Lists, scores: Floats, state: State, share: float) -> None:
+def stiffen(lists: DominationLists, scores: Floats, state: DominationState, share: float) -> None:
     """Move the curvature of evaluate by share of the way to a bound that holds at distant scores.
 
     The loss of a document far behind is nearly linear, log(Z_k) - t_i: its curvature is nearly zero and does not
@@ -211,7 +211,7 @@ def stiffen(lists: Lists, scores: Floats, state: State, share: float) -> None:
 
 
 @compiled
-def hessian(X: Matrix, columns: Ints, lists: Lists, state: State) -> Floats:
+def hessian(X: Matrix, columns: Ints, lists: DominationLists, state: DominationState) -> Floats:
     """Return the second derivatives by the weights of some columns of dense X, (n_columns, n_columns).
 
     Each level gives a row a document and one row more, whose squares add up to the curvature: all are differences from

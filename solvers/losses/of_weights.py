@@ -11,10 +11,10 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from ranktune.solvers.blocks.blocked import BlockedQueries, Data, OpenBlock
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import IncompatibleParts
 from ranktune.solvers.data import products
+from ranktune.solvers.data.blocked import BlockedQueries, Data, OpenBlock
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.base import DivisibleLoss, Loss, prepared
 from ranktune.solvers.losses.pointwise import PointwiseLoss, best_intercept
@@ -99,8 +99,8 @@ def _evaluated(
 
 def _prepared(block: OpenBlock, loss: Any, others: Floats, prepare: Callable[[Queries, Floats], T]) -> T:
     """Return the prepared block, computed once for a loss and others."""
-    name, (key, result) = "loss of weights", block.kept.get("loss of weights", (None, None))
+    name, (key, result) = "loss of weights", block.cache.get("loss of weights", (None, None))
     if key != (loss, others.tobytes()):
         key, result = (loss, others.tobytes()), prepare(block.queries, others)
-        block.kept[name] = key, result
+        block.cache[name] = key, result
     return cast(T, result)

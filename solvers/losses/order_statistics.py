@@ -29,7 +29,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.grade_tree import offsets
 from ranktune.solvers.data.grades import MAX_TABLE_GRADES, grade_cells, partners_by_cell
 from ranktune.solvers.losses.order_statistics_kernels import (
     GradedLists,
@@ -40,6 +39,7 @@ from ranktune.solvers.losses.order_statistics_kernels import (
     slopes_few,
     slopes_rest,
 )
+from ranktune.solvers.losses.window_sums import offsets
 
 
 def slopes_of_ties(graded: GradedLists, adjacent: bool) -> Floats:
@@ -81,11 +81,11 @@ class ActivePairs:
         Fills the windows, the last being the gradient of the squared hinge by score: it may be the array of scores.
         """
         rank(scores, self._graded, margin, self._bucket, self._ends, windows, self._sorted)
-        given = (self._graded, margin, self._adjacent, windows, self._sorted)
-        squared, linear = slopes_few(*given, self._table)
+        shared = (self._graded, margin, self._adjacent, windows, self._sorted)
+        squared, linear = slopes_few(*shared, self._table)
         if self._most > MAX_TABLE_GRADES:
             more = slopes_rest(
-                *given, _room(self._most), _room(self._most), self._total, self._ranked, self._counted, self._weighed
+                *shared, _room(self._most), _room(self._most), self._total, self._ranked, self._counted, self._weighed
             )
             squared, linear = squared + more[0], linear + more[1]
         return squared, linear
@@ -95,10 +95,10 @@ class ActivePairs:
 
         out may be by_document.
         """
-        given = (self._graded, self._adjacent, windows, by_document)
-        multiply_few(*given, self._table, self._ranked, out)
+        shared = (self._graded, self._adjacent, windows, by_document)
+        multiply_few(*shared, self._table, self._ranked, out)
         if self._most > MAX_TABLE_GRADES:
-            multiply_rest(*given, _room(self._most), self._ranked, self._total, self._weighed, out)
+            multiply_rest(*shared, _room(self._most), self._ranked, self._total, self._weighed, out)
 
 
 def _room(n_grades: int) -> Floats:
@@ -132,13 +132,13 @@ class Hinges:
 
     def curvatures(self, terms: Sequence[tuple[float, float]], by_document: Floats, out: Floats) -> None:
         """Overwrite out with the second derivative of the loss by score times by_document, which may be out."""
-        given, result = by_document[self._documents], out[self._documents]
+        vector, result = by_document[self._documents], out[self._documents]
         if len(terms) == 1:
-            self._pairs.multiply(given, self._windows[0], result)
+            self._pairs.multiply(vector, self._windows[0], result)
             return
-        products = np.empty((len(terms), len(given)))
+        products = np.empty((len(terms), len(vector)))
         for windows, product in zip(self._windows, products, strict=True):
-            self._pairs.multiply(given, windows, product)
+            self._pairs.multiply(vector, windows, product)
         _add_up(terms, products, result)
 
 

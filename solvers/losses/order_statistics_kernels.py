@@ -124,7 +124,7 @@ def slopes_few(
         if n_grades[q] > MAX_TABLE_GRADES:
             continue
         n, t, c, lo, hi, o = b - a, ranked[a:b], codes[a:b], low[a:b], high[a:b], order[a:b]
-        degrees, slopes, part, hinge, often = degree[a:b], slope[a:b], 0.0, 0.0, copies[a:b]
+        degrees, slopes, value, hinge, often = degree[a:b], slope[a:b], 0.0, 0.0, copies[a:b]
         for g in range(16):
             table[0, g] = 0.0
         for r in range(n):
@@ -145,12 +145,12 @@ def slopes_few(
                 better -= table[y, 15] - table[y, 8 + h]
             d, m, x = better + worse, better - worse, often[o[r]] if len(often) > 0 else 1.0
             quadratic = d * t[r] - total
-            part += x * (t[r] * (quadratic + 2.0 * margin * m) + 0.5 * margin * margin * d)
+            value += x * (t[r] * (quadratic + 2.0 * margin * m) + 0.5 * margin * margin * d)
             hinge += x * (t[r] * m + 0.5 * margin * d)
             degrees[r] = d
             slopes[o[r]] = x * (2.0 * weight * (quadratic + margin * m))
-        if not part < 0.0:  # only by rounding; NaN must stay
-            squared += weight * part
+        if not value < 0.0:  # only by rounding; NaN must stay
+            squared += weight * value
         if not hinge < 0.0:
             linear += weight * hinge
     return squared, linear
@@ -227,7 +227,7 @@ def slopes_rest(
         if k <= MAX_TABLE_GRADES:
             continue
         n, t, c, lo, hi, o = b - a, ranked[a:b], codes[a:b], low[a:b], high[a:b], order[a:b]
-        d, slopes, part, hinge, g, m = degree[a:b], slope[a:b], 0.0, 0.0, total[: b - a], excess[: b - a]
+        d, slopes, value, hinge, g, m = degree[a:b], slope[a:b], 0.0, 0.0, total[: b - a], excess[: b - a]
         x, v = counted[:n], weighed[:n]
         counting = Counting(x, counts, d, m)
         for r in range(n):
@@ -241,11 +241,11 @@ def slopes_rest(
             sum_many(v, c, k, lo, hi, sums, g, counting)
         for r in range(n):
             quadratic = d[r] * t[r] - g[r]
-            part += x[r] * (t[r] * (quadratic + 2.0 * margin * m[r]) + 0.5 * margin * margin * d[r])
+            value += x[r] * (t[r] * (quadratic + 2.0 * margin * m[r]) + 0.5 * margin * margin * d[r])
             hinge += x[r] * (t[r] * m[r] + 0.5 * margin * d[r])
             slopes[o[r]] = x[r] * (2.0 * weight * (quadratic + margin * m[r]))
-        if not part < 0.0:
-            squared += weight * part
+        if not value < 0.0:
+            squared += weight * value
         if not hinge < 0.0:
             linear += weight * hinge
     return squared, linear

@@ -27,8 +27,17 @@ from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.data.grades import sort_with_order
 from ranktune.solvers.losses.smoothed import kernels as noisy
-from ranktune.solvers.losses.smoothed.phi import HINGE, LOGISTIC, SQUARED_HINGE, total
-from ranktune.solvers.losses.vector_loops import WIDE, exponentials, logistic_rates, rates_of, sum_of_logs
+from ranktune.solvers.losses.vector_loops import (
+    HINGE,
+    LOGISTIC,
+    SQUARED_HINGE,
+    WIDE,
+    exponentials,
+    logistic_rates,
+    rates_of,
+    sum_of_logs,
+    total,
+)
 
 ROOM = 384
 """Pairs whose logarithms are taken at once."""
@@ -46,11 +55,11 @@ class PairRule(NamedTuple):
     margin: float
     values: Floats
     mean: bool = True
-    noise: noisy.Rule | None = None
+    noise: noisy.NoisyRule | None = None
     valued: bool = True
 
 
-class Lists(NamedTuple):
+class PairLists(NamedTuple):
     """The grades of all lists: starts (n_lists + 1,), codes and gain (n_documents,), n_grades and keys (n_lists,).
 
     copies, (n_documents,), says how often each document counts; it is empty where each counts once.
@@ -68,7 +77,7 @@ class Lists(NamedTuple):
 
 
 @compiled
-def mean_losses(rule: PairRule, lists: Lists, weights: Floats, scores: Floats, slope: Floats) -> float:
+def mean_losses(rule: PairRule, lists: PairLists, weights: Floats, scores: Floats, slope: Floats) -> float:
     """Return the mean of list_loss over the lists that have pairs, each counting as often as weights, (n_lists,), says.
 
     It is the sum unless rule.mean. slope is overwritten with its derivative.
@@ -97,7 +106,7 @@ def mean_losses(rule: PairRule, lists: Lists, weights: Floats, scores: Floats, s
 @compiled
 def list_loss(
     rule: PairRule,
-    noise: noisy.Rule | None,
+    noise: noisy.NoisyRule | None,
     s: Floats,
     codes: Codes,
     k: int,
@@ -129,12 +138,12 @@ def list_loss(
 
 @compiled
 def noisy_pairs(
-    noise: noisy.Rule, s: Floats, codes: Codes, k: int, u: Floats, x: Floats, key: int, slope: Floats
+    noise: noisy.NoisyRule, s: Floats, codes: Codes, k: int, u: Floats, x: Floats, key: int, slope: Floats
 ) -> tuple[float, float]:
     """Sum over the pairs that have a weight in noisy rankings, which are the same in every round."""
     starts, keys, share = np.array([0, len(s)]), np.array([key]), np.ones(1)
     levels = np.full(1, k, dtype=np.uint32)
-    lists = noisy.Lists(starts, u, codes, levels, share, keys, x)
+    lists = noisy.NoisyLists(starts, u, codes, levels, share, keys, x)
     return noisy.derivatives(noise, lists, 0, 0, 1, s, slope, np.empty(len(s)))
 
 
@@ -228,17 +237,17 @@ def visit(
         if narrow and begin + last > np.uint64(len(z)):
             loss += sum_of_logs(signed, z, powers, begin)
             begin = np.uint64(0)
-        count, gain, own = counts[h], u[h], x[h]
+        count, gain, often = counts[h], u[h], x[h]
         if swaps:
             for p in range(last):
                 rest = count - counts[p]
-                weight = own * x[p] * (gain - u[p]) * (rest if rest > 0.0 else 0.0)
+                weight = often * x[p] * (gain - u[p]) * (rest if rest > 0.0 else 0.0)
                 signed[begin + p] = weight
                 weights[p] += abs(weight)
         else:
             for p in range(last):
-                signed[begin + p] = own * x[p]
-                weights[p] += own * x[p]
+                signed[begin + p] = often * x[p]
+                weights[p] += often * x[p]
         if narrow:
             logistic_rates(e, inverse, signed[begin:], h, last, z[begin:], rates)
             if rule.valued:

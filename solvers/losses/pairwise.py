@@ -24,11 +24,11 @@ from ranktune.solvers.core.parameters import Param, part, unchecked
 from ranktune.solvers.data.grades import copies_of, number_grades, with_pairs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import pair_kernels as kernels
+from ranktune.solvers.losses import vector_loops as losses
 from ranktune.solvers.losses.base import NO_GRADES, Composable, Evaluate
-from ranktune.solvers.losses.pair_kernels import Lists, PairRule
+from ranktune.solvers.losses.pair_kernels import PairLists, PairRule
 from ranktune.solvers.losses.pair_weights import NoisyWeight, PairWeight, Uniform
 from ranktune.solvers.losses.smoothed import kernels as noisy
-from ranktune.solvers.losses.smoothed import phi as losses
 from ranktune.solvers.losses.smoothed.draws import table_of
 
 AVERAGES = ("queries", "none")
@@ -104,17 +104,17 @@ class PairwiseLoss(Composable):
         self._check_cost(longest, len(values) * max(self._samples, 1))
         margin, noise = float(getattr(self, "margin", 1.0)), None
         if isinstance(self.weight, NoisyWeight):
-            noise = noisy.Rule(self.weight.kind, values, self._samples, table_of(0), True, self.phi, margin)
+            noise = noisy.NoisyRule(self.weight.kind, values, self._samples, table_of(0), True, self.phi, margin)
         return PairRule(self.phi, margin, values, self.average == "queries", noise)
 
-    def lists(self, queries: Queries, others: Floats = NO_GRADES) -> Lists:
+    def lists(self, queries: Queries, others: Floats = NO_GRADES) -> PairLists:
         """Return the grades in the form of the kernels. Raises DataError for grades that the weight cannot take."""
         codes, n_grades = number_grades(queries.grades, queries.starts)
         keys = np.zeros(queries.n_queries, dtype=np.int64)
         if self._samples:  # noise by the name of a query is the same wherever the query stands
             keys[:] = [crc32(str(name).encode()) for name in queries.query_ids]
         starts, gains = as_ints(queries.starts), self.gains(queries, others)
-        return Lists(starts, codes, as_ints(n_grades), gains, keys, copies_of(queries))
+        return PairLists(starts, codes, as_ints(n_grades), gains, keys, copies_of(queries))
 
     def gains(self, queries: Queries, others: Floats = NO_GRADES) -> Floats:
         """Return u of each document, which is divided by Z of its list where losses are sums, so that it matters."""

@@ -1,10 +1,11 @@
-"""Loops over adjacent numbers that become vector instructions: logarithms, exponentials, the rates of pairs, sums.
+"""Loops over adjacent numbers that become vector instructions: logarithms, exponentials, losses of pairs, sums.
 
 Vectors are (n,). Each loop writes two arrays at most, none of which it reads at another place, and its places are
 unsigned, so that numba does not test for wrapping around. Results do not depend on the width of instructions.
 
 A head is a document whose pairs with the first partners are looked at. signed are the weights of these pairs, below 0
-where the partner is the better document. A rate is a weight times -phi', the derivative of the loss of a pair.
+where the partner is the better document. A rate is a weight times -phi', the derivative of the loss of a pair by the
+difference z of its scores: hinge max(0, m - z), its square, or log(1 + exp(-z)).
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.losses.smoothed.phi import phi_and_slope, total
+from ranktune.solvers.core.compiled import compiled, inlined
 
 WIDE = 250.0
 """Scores of a list that are further apart are not taken to the exponent one by one: exp(250) is 1e109."""
@@ -60,9 +60,9 @@ def logistic_rates(
     e: Floats, inverse: Floats, signed: Floats, h: int, last: np.uint64, z: Floats, rates: Floats
 ) -> None:
     """Overwrite z with 1 + e_worse / e_better, of which phi is the logarithm, and rates with weights times -phi'."""
-    mine, own = e[h], inverse[h]
+    exp_h, inverse_h = e[h], inverse[h]
     for p in range(last):
-        worse, better = own * e[p], mine * inverse[p]
+        worse, better = inverse_h * e[p], exp_h * inverse[p]
         ratio = worse if signed[p] > 0.0 else better
         z[p] = 1.0 + ratio
         rates[p] = signed[p] * np.divide(ratio, 1.0 + ratio)
@@ -99,3 +99,40 @@ def sum_of_logs(weights: Floats, z: Floats, powers: Floats, last: np.uint64) -> 
         series = q * (LG[0] + q * (LG[1] + q * (LG[2] + q * (LG[3] + q * (LG[4] + q * (LG[5] + q * LG[6]))))))
         z[p] = abs(weights[p]) * ((powers[p] - OFFSET + 0.5) * LOG_2 + y * (2.0 + series))
     return total(z[:last])
+
+
+HINGE, SQUARED_HINGE, LOGISTIC = 0, 1, 2
+
+
+@inlined
+def phi_and_slope(phi: int, margin: float, lead: float) -> tuple[float, float]:
+    """Return phi(lead) and its derivative, lead = s_better - s_worse."""
+    if phi == LOGISTIC:
+        small = np.exp(-abs(lead))  # never overflows
+        share = small / (1.0 + small) if lead > 0.0 else 1.0 / (1.0 + small)
+        return max(-lead, 0.0) + np.log1p(small), -share
+    short = margin - lead
+    if short <= 0.0:
+        return 0.0, 0.0
+    if phi == HINGE:
+        return short, -1.0
+    return short * short, -2.0 * short
+
+
+@inlined
+def total(values: Floats) -> float:
+    """Return the sum of values, by eight partial sums."""
+    a = b = c = d = e = f = g = h = 0.0
+    whole = len(values) // 8 * 8
+    for p in range(0, whole, 8):
+        a += values[p]
+        b += values[p + 1]
+        c += values[p + 2]
+        d += values[p + 3]
+        e += values[p + 4]
+        f += values[p + 5]
+        g += values[p + 6]
+        h += values[p + 7]
+    for p in range(whole, len(values)):
+        a += values[p]
+    return ((a + e) + (c + g)) + ((b + f) + (d + h))

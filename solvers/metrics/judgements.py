@@ -28,9 +28,9 @@ def remembered(compute: Callable[Concatenate[Judgements, P], T]) -> Callable[Con
     @wraps(compute)
     def recalled(self: Judgements, /, *arguments: P.args, **named: P.kwargs) -> T:
         key = (compute.__name__, *arguments, *named.items())
-        if key not in self.known:
-            self.known[key] = compute(self, *arguments, **named)
-        return cast(T, self.known[key])
+        if key not in self.computed:
+            self.computed[key] = compute(self, *arguments, **named)
+        return cast(T, self.computed[key])
 
     return recalled
 
@@ -67,16 +67,16 @@ class Judgements:
         self.lengths = np.diff(self.starts)
         if len(self.starts) < 2 or self.starts[0] != 0 or self.starts[-1] != len(self.grades) or self.lengths.min() < 1:
             raise DataError("starts must rise from 0 to the number of documents, with at least one document per query.")
-        self.known: dict[Hashable, object] = {}
+        self.computed: dict[Hashable, object] = {}
 
     @staticmethod
     def of(queries: Queries) -> Judgements:
         """Return the judgements of queries, the same object as long as queries lives."""
-        known = _of_queries.get(queries)
-        if known is None:
-            known = Judgements(queries.grades, queries.starts, queries.document_ids, clicks=queries.clicks)
-            _of_queries[queries] = known
-        return known
+        judgements = _of_queries.get(queries)
+        if judgements is None:
+            judgements = Judgements(queries.grades, queries.starts, queries.document_ids, clicks=queries.clicks)
+            _of_queries[queries] = judgements
+        return judgements
 
     def ranks(self, at: int | None) -> int:
         """Return how many ranks can count in any query: the longest query's length, or at if that is less."""

@@ -85,23 +85,23 @@ def _sort(scores: Floats, tiebreak: Floats, starts: Ints, order: Ints) -> None:
 
 
 @compiled
-def _merge(part: Ints, width: int, other: Ints, scores: Floats, tiebreak: Floats) -> None:
-    """Merge the sorted part[:width] and part[width:] in place; other is room for width documents."""
-    if not _before(part[width], part[width - 1], scores, tiebreak):
+def _merge(ranking: Ints, width: int, other: Ints, scores: Floats, tiebreak: Floats) -> None:
+    """Merge the sorted ranking[:width] and ranking[width:] in place; other is room for width documents."""
+    if not _before(ranking[width], ranking[width - 1], scores, tiebreak):
         return
     for place in range(width):
-        other[place] = part[place]
+        other[place] = ranking[place]
     left, right, place = 0, width, 0
-    while left < width and right < len(part):
-        if _before(part[right], other[left], scores, tiebreak):
-            part[place] = part[right]
+    while left < width and right < len(ranking):
+        if _before(ranking[right], other[left], scores, tiebreak):
+            ranking[place] = ranking[right]
             right += 1
         else:
-            part[place] = other[left]
+            ranking[place] = other[left]
             left += 1
         place += 1
     while left < width:
-        part[place] = other[left]
+        ranking[place] = other[left]
         left += 1
         place += 1
 

@@ -21,12 +21,12 @@ from ranktune.solvers.core.arrays import Floats
 
 def mean_of(values: Floats, weights: Floats | None = None) -> float:
     """Return the mean of values, (n,), over the queries that count; NaN without any."""
-    known = ~np.isnan(values)
-    if not known.any():
+    present = ~np.isnan(values)
+    if not present.any():
         return float("nan")
     if weights is None:
-        return float(values[known].mean())
-    return float(np.average(values[known], weights=weights[known] / weights.max()))  # whose sum is finite
+        return float(values[present].mean())
+    return float(np.average(values[present], weights=weights[present] / weights.max()))  # whose sum is finite
 
 
 def mean_or_zero(per_query: Floats, weights: Floats | None = None) -> float:
@@ -46,10 +46,10 @@ def linearised(values: Floats, weights: Floats | None = None) -> Floats:
 
 def relative(weights: Floats, values: Floats) -> Floats:
     """Return weights divided by their mean over the queries that count, in the shape of values; 0 for the others."""
-    known = ~np.isnan(values)
-    counted = np.where(known, weights / weights.max(initial=0.0), 0.0)  # whose sum is finite
+    present = ~np.isnan(values)
+    counted = np.where(present, weights / weights.max(initial=0.0), 0.0)  # whose sum is finite
     total = counted.sum(axis=-1, keepdims=True)
-    return np.asarray(counted * (known.sum(axis=-1, keepdims=True) / np.where(total > 0.0, total, 1.0)))
+    return np.asarray(counted * (present.sum(axis=-1, keepdims=True) / np.where(total > 0.0, total, 1.0)))
 
 
 def effective_count(counted: NDArray[np.bool_], weights: Floats | None = None) -> float:

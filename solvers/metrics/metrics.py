@@ -127,9 +127,9 @@ class Metric:
         resolved = conventions(self.name, self.at, self.preset)
         _check_presence_of_cutoff(self.name, self.at)
         for option in _OPTIONS:
-            given = getattr(self, option)
-            if given is not None:
-                resolved[option] = check_option(self.name, self.at, option, str(given))
+            value = getattr(self, option)
+            if value is not None:
+                resolved[option] = check_option(self.name, self.at, option, str(value))
             object.__setattr__(self, option, resolved.get(option))
 
     def __str__(self) -> str:
@@ -282,8 +282,8 @@ def _parse_options(text: str, name: str, tail: str) -> tuple[str | None, dict[st
         option, equals, value = part.partition("=")
         if not equals:
             if number > 0 or part not in PRESETS:
-                known = [*PRESETS, *(f"{o}=" for o in KNOWN[name].options)]
-                raise ParameterError(f"metric '{text}': '{part}' is unknown. {nearest(part, known)}")
+                spellings = [*PRESETS, *(f"{o}=" for o in KNOWN[name].options)]
+                raise ParameterError(f"metric '{text}': '{part}' is unknown. {nearest(part, spellings)}")
             preset = part
         elif option in options:
             raise ParameterError(f"metric '{text}' gives {option} twice: give it once.")
@@ -338,15 +338,15 @@ def chosen_metric(spelling: str, *parts: Queries | None) -> Metric:
     return for_grades(parse_metric(spelling), *grades)
 
 
-def metric_for(queries: Queries, given: str | Metric | None, *tuned: str | None) -> Metric:
+def metric_for(queries: Queries, chosen: str | Metric | None, *tuned: str | None) -> Metric:
     """Return the metric given, else the first of those that models were tuned for, else ndcg@10, for_grades of queries.
 
     A RankTuneWarning says where models were tuned for others than the one that is returned. A model's metric is never
     looked up as an import path.
     """
-    wanted = dict.fromkeys(spelling for spelling in tuned if spelling) if given is None else {}
-    known = (spelling for spelling in wanted if _is_known(spelling, queries))
-    metric = for_grades(parse_metric(given or next(known, USUAL)), queries.grades)
+    wanted = dict.fromkeys(spelling for spelling in tuned if spelling) if chosen is None else {}
+    usable = (spelling for spelling in wanted if _is_known(spelling, queries))
+    metric = for_grades(parse_metric(chosen or next(usable, USUAL)), queries.grades)
     if wanted.keys() - {str(metric)}:
         warnings.warn(
             f"The metric here is {metric}, and what it measures was tuned for {listed(wanted)}.",
@@ -360,8 +360,8 @@ def _is_known(spelling: str, queries: Queries) -> bool:
     """Return whether the metric of a model can be computed here: it may be of the user's, or of a click log."""
     try:
         name = read_name(spelling.partition(":")[0].lower()).measure
-        known = name in KNOWN or CUSTOM.spelling(name) is not None
-        return known and bool(parse_metric(spelling)) and (queries.clicks is not None or not is_of_clicks(spelling))
+        exists = name in KNOWN or CUSTOM.spelling(name) is not None
+        return exists and bool(parse_metric(spelling)) and (queries.clicks is not None or not is_of_clicks(spelling))
     except ParameterError:
         return False
 

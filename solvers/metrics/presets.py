@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ranktune.solvers.core.errors import ParameterError, nearest
-from ranktune.solvers.core.table import Table
+from ranktune.solvers.core.table import NamedTable
 
 if TYPE_CHECKING:
     from ranktune.solvers.metrics.custom import CustomMetric
@@ -102,9 +102,9 @@ def read_name(written: str) -> Name:
     return Name(ALIASES.get(name, name), cutoff if has_cutoff else None)
 
 
-def nearest_name(measure: str, known: Iterable[str]) -> str:
+def nearest_name(measure: str, candidates: Iterable[str]) -> str:
     """Return a sentence that names the known measure nearest to one that is not known, as in ndcg@10 for ndcg-10."""
-    names = list(known)
+    names = list(candidates)
     match = _WITH_NUMBER.fullmatch(measure)
     if match is not None and ALIASES.get(match[1], match[1]) in names:
         return f"Did you mean '{match[1]}@{match[2]}'? Known: {', '.join(sorted(names))}."
@@ -116,7 +116,7 @@ _EMPTY = ("skip", "0", "1")
 
 
 @dataclass(frozen=True)
-class Measure:
+class MeasureForm:
     """What a measure takes: a cutoff "@k" (required, optional or none) and options with their values, default first.
 
     help says in a line what it is. range is that of its values.
@@ -157,43 +157,49 @@ _TIED_PAIRS = {"ties": ("average", "pessimistic", "optimistic"), "empty": _EMPTY
 
 ANY = (-math.inf, math.inf)
 
-MEASURES: Table[Measure] = Table(
+MEASURES: NamedTable[MeasureForm] = NamedTable(
     "metric",
     {
-        "ndcg": Measure("optional", {**_GRADED, "short": ("pad", "0")}, "normalised discounted cumulative gain"),
-        "dcg": Measure("optional", {**_GRADED, "short": ("pad", "0")}, "discounted cumulative gain", (0.0, math.inf)),
-        "mean-ndcg": Measure("optional", _GRADED, "the mean of ndcg over all cutoffs up to k, as LETOR 4.0 has it"),
-        "map": Measure(
+        "ndcg": MeasureForm("optional", {**_GRADED, "short": ("pad", "0")}, "normalised discounted cumulative gain"),
+        "dcg": MeasureForm(
+            "optional", {**_GRADED, "short": ("pad", "0")}, "discounted cumulative gain", (0.0, math.inf)
+        ),
+        "mean-ndcg": MeasureForm("optional", _GRADED, "the mean of ndcg over all cutoffs up to k, as LETOR 4.0 has it"),
+        "map": MeasureForm(
             "optional", {**_BINARY, "ties": (*_TIES, "threshold"), "norm": ("top", "all")}, "average precision"
         ),
-        "mrr": Measure("optional", _BINARY, "1 / the rank of the first relevant document"),
-        "err": Measure("optional", {"highest": (), "ties": _TIES, "empty": _EMPTY}, "expected reciprocal rank"),
-        "rbp": Measure("optional", {"p": (), **_BINARY}, "rank-biased precision"),
-        "precision": Measure(
+        "mrr": MeasureForm("optional", _BINARY, "1 / the rank of the first relevant document"),
+        "err": MeasureForm("optional", {"highest": (), "ties": _TIES, "empty": _EMPTY}, "expected reciprocal rank"),
+        "rbp": MeasureForm("optional", {"p": (), **_BINARY}, "rank-biased precision"),
+        "precision": MeasureForm(
             "required", {**_BINARY, "short": ("pad", "cut", "0")}, "the share of relevant documents among the first k"
         ),
-        "recall": Measure("required", _BINARY, "the share of the relevant documents that the first k hold"),
-        "r-precision": Measure("none", _BINARY, "precision at the number of relevant documents"),
-        "wta": Measure("none", {"ties": _TIES, "empty": _EMPTY}, "whether the first document has the highest grade"),
-        "pairwise": Measure("none", _TIED_PAIRS, "the share of pairs of unequal grades that are in order"),
-        "kendall": Measure("none", {"empty": _EMPTY}, "Kendall's tau-b of scores and grades", (-1.0, 1.0)),
-        "auc": Measure("none", {"relevant": (), **_TIED_PAIRS}, "the area under the ROC curve"),
-        "domination": Measure("none", _TIED_PAIRS, "1 minus the domination error"),
-        "ips": Measure("optional", _CLICKED, "expected clicks a search, by inverse propensities of a click log", ANY),
-        "snips": Measure(
+        "recall": MeasureForm("required", _BINARY, "the share of the relevant documents that the first k hold"),
+        "r-precision": MeasureForm("none", _BINARY, "precision at the number of relevant documents"),
+        "wta": MeasureForm(
+            "none", {"ties": _TIES, "empty": _EMPTY}, "whether the first document has the highest grade"
+        ),
+        "pairwise": MeasureForm("none", _TIED_PAIRS, "the share of pairs of unequal grades that are in order"),
+        "kendall": MeasureForm("none", {"empty": _EMPTY}, "Kendall's tau-b of scores and grades", (-1.0, 1.0)),
+        "auc": MeasureForm("none", {"relevant": (), **_TIED_PAIRS}, "the area under the ROC curve"),
+        "domination": MeasureForm("none", _TIED_PAIRS, "1 minus the domination error"),
+        "ips": MeasureForm(
+            "optional", _CLICKED, "expected clicks a search, by inverse propensities of a click log", ANY
+        ),
+        "snips": MeasureForm(
             "optional", _CLICKED, "the same, of each document by the examination that it had in the log", ANY
         ),
-        "dr": Measure("optional", _CLICKED, "the same, by a click model that the log corrects: doubly robust", ANY),
+        "dr": MeasureForm("optional", _CLICKED, "the same, by a click model that the log corrects: doubly robust", ANY),
     },
 )
 """The measures of RankTune by name."""
 
-CUSTOM: Table[CustomMetric] = Table(
+CUSTOM: NamedTable[CustomMetric] = NamedTable(
     "metric", {}, group="ranktune.metrics", adopt="ranktune.solvers.metrics.custom:custom_metric"
 )
 """The metrics that the user defined, and those that installed packages offer: see metrics.custom."""
 
-KNOWN: Mapping[str, Measure | CustomMetric] = ChainMap(cast(Any, CUSTOM), cast(Any, MEASURES))
+KNOWN: Mapping[str, MeasureForm | CustomMetric] = ChainMap(cast(Any, CUSTOM), cast(Any, MEASURES))
 """Every measure by name."""
 
 _ONLY_WITH_CUTOFF = ("short", "norm")
@@ -267,16 +273,16 @@ def conventions(measure: str, at: int | None, preset: str | None) -> dict[str, s
 
 def check_option(measure: str, at: int | None, name: str, value: str) -> str:
     """Return value in its one spelling; raises ParameterError where measure does not take that option or value."""
-    taken = KNOWN[measure].options
-    if name not in taken:
-        raise ParameterError(f"the metric '{measure}' has no option '{name}'. {nearest(name, taken)}")
+    options = KNOWN[measure].options
+    if name not in options:
+        raise ParameterError(f"the metric '{measure}' has no option '{name}'. {nearest(name, options)}")
     if at is None and name in _ONLY_WITH_CUTOFF:
         raise ParameterError(
             f"'{name}' matters only under a cutoff: write {measure}@10:{name}={value}, or leave it out."
         )
-    if taken[name]:
-        if value not in taken[name]:
-            raise ParameterError(f"{measure} cannot have {name}={value}. {nearest(value, taken[name])}")
+    if options[name]:
+        if value not in options[name]:
+            raise ParameterError(f"{measure} cannot have {name}={value}. {nearest(value, options[name])}")
         return value
     try:
         number = float(value)

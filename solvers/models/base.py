@@ -24,10 +24,10 @@ from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterE
 from ranktune.solvers.core.libraries import installed_version
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.blocks import scores_by_block
-from ranktune.solvers.data.columns.encoding import Encoding
+from ranktune.solvers.data.columns.encoding import TableEncoding
 from ranktune.solvers.data.missing import refuse_missing
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.query_columns.monotone import name_of, named_signs, signs_of
+from ranktune.solvers.data.query_columns import name_of, named_signs, signs_of
 from ranktune.solvers.data.values import as_features
 from ranktune.solvers.models import files
 from ranktune.solvers.models.columns import Origin as Origin
@@ -72,7 +72,7 @@ class Model(ABC):
     fingerprint: str | None = None
     created: str | None = None
     version: str | None = None
-    encoding: Encoding | None = None
+    encoding: TableEncoding | None = None
     monotone: Mapping[str, int] = field(default_factory=dict)
 
     if TYPE_CHECKING:  # a field of each kind, after what the kind is made of
@@ -121,9 +121,9 @@ class Model(ABC):
 
         columns are (self.n_features,) different places among the n_features, in any order.
         """
-        signs, known = np.zeros(n_features, dtype=np.int64), self._signs
-        if known is not None:
-            signs[columns] = known
+        signs, own_signs = np.zeros(n_features, dtype=np.int64), self._signs
+        if own_signs is not None:
+            signs[columns] = own_signs
         spread = self._spread(columns, n_features, feature_names)
         return self.replaced(**spread, feature_names=feature_names, monotone=named_signs(signs, feature_names))
 
@@ -296,7 +296,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "custom": ("models.custom", "CustomModel"),
     "linear": ("models.linear", "LinearModel"),
     "trees": ("models.tree_model", "TreeModel"),
-    "within": ("models.within.model", "WithinModel"),
+    "within": ("models.within", "WithinModel"),
 }
 """Kind -> module and class, imported when a file of this kind is read."""
 
@@ -346,7 +346,7 @@ def load_model(path: str | os.PathLike[str], *, trust: Sequence[str] = ()) -> Mo
     try:
         content = files.read_manifest(path)
     except ModelFormatError:
-        other: Model | None = import_module("ranktune.solvers.models.other_libraries.opening").model_in(path)
+        other: Model | None = import_module("ranktune.solvers.rankings.opening").model_in(path)
         if other is None:
             raise
         return other

@@ -5,7 +5,7 @@ of linear members that scale each query's features, one for the trees of all mem
 solver that the user registered. Members of one of the first three kinds make one model of that kind. Trees that compare
 the documents of a query take up those that do not. A model file of kind "blend" adds parts, a list of "linear", "list",
 "trees" or "within", and "custom", with weights, list_weights, trees, splits and arrays as in
-ranktune.solvers.models.tree_model, and what ranktune.solvers.models.within.model and .custom add.
+ranktune.solvers.models.tree_model, and what ranktune.solvers.models.within and .custom add.
 Where missing values are allowed, missing_weights and missing_list_weights are what they add.
 """
 
@@ -28,8 +28,7 @@ from ranktune.solvers.models.files import Content, field_of
 from ranktune.solvers.models.linear import LinearModel, read_weights
 from ranktune.solvers.models.tree_model import TreeModel, packed, unpacked
 from ranktune.solvers.models.trees import Trees, joined
-from ranktune.solvers.models.within.columns import KINDS
-from ranktune.solvers.models.within.model import WithinModel
+from ranktune.solvers.models.within import KINDS, WithinModel
 
 _SUMS = (LINEAR, LIST, TREES, WITHIN)
 """Kinds of parts of which a blend has one at most."""
@@ -244,5 +243,5 @@ def _part_of(model: Model) -> str:
 
 def _are_parts(kinds: Sequence[object]) -> bool:
     """Return whether kinds are those of parts of a blend."""
-    known = all(kind in _PARTS for kind in kinds) and not {TREES, WITHIN} <= set(map(str, kinds))
-    return known and all(kinds.count(kind) <= 1 for kind in _SUMS)
+    is_blend = all(kind in _PARTS for kind in kinds) and not {TREES, WITHIN} <= set(map(str, kinds))
+    return is_blend and all(kinds.count(kind) <= 1 for kind in _SUMS)

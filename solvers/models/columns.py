@@ -19,7 +19,7 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Ints, JsonView, stored_arrays
 from ranktune.solvers.core.errors import DataError, ModelFormatError, RankTuneWarning, listed
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.data.columns.encoding import Encoding, check_features
+from ranktune.solvers.data.columns.encoding import TableEncoding, check_features
 from ranktune.solvers.data.missing import with_absent_missing
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models import files
@@ -36,11 +36,11 @@ class Origin(TypedDict):
     fingerprint: str | None
     created: NotRequired[str | None]
     version: NotRequired[str | None]
-    encoding: NotRequired[Encoding | None]
+    encoding: NotRequired[TableEncoding | None]
     monotone: NotRequired[Mapping[str, int]]
 
 
-def columns_of(X: Any, wanted: Sequence[str] | None, encoding: Encoding | None) -> Any:
+def columns_of(X: Any, wanted: Sequence[str] | None, encoding: TableEncoding | None) -> Any:
     """Return the features called wanted of a data frame, in their order; anything else as it is."""
     if isinstance(X, tuple):
         raise DataError("X is a tuple: give the features alone, and the queries as qid= or group=.")
@@ -154,7 +154,7 @@ def read_origin(path: Path, content: Content, n_features: int) -> Origin:
         raise ModelFormatError(f"{path}: parameters must be plain values. {SAVE_AGAIN}")
     encoding = content.get("encoding")
     try:
-        known = None if encoding is None else Encoding.from_json(encoding)
+        decoded = None if encoding is None else TableEncoding.from_json(encoding)
     except ValueError as error:
         raise ModelFormatError(f"{path}: its encoding cannot be used: {error}. {SAVE_AGAIN}") from None
     return {
@@ -165,7 +165,7 @@ def read_origin(path: Path, content: Content, n_features: int) -> Origin:
         "fingerprint": optional_field(path, content, "data", str),
         "created": optional_field(path, content, "created", str),
         "version": optional_field(path, content, "ranktune", str),
-        "encoding": known,
+        "encoding": decoded,
         "monotone": optional_field(path, content, "monotone", dict) or {},
     }
 

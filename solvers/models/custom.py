@@ -23,9 +23,9 @@ from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.registrations import Registration, find
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.models import skops as skops_files
 from ranktune.solvers.models.base import Blobs, Fields, Model, Origin
 from ranktune.solvers.models.files import SAVE_AGAIN, Content, field_of, read_blob
-from ranktune.solvers.models.skops import files as skops_files
 
 Estimator: TypeAlias = Any
 """A ranker of any library, by the conventions of scikit-learn."""
@@ -260,7 +260,7 @@ def inputs_of(estimator: Estimator, queries: Queries) -> object:
     """Return what an estimator is given of queries: an array, or a data frame of the columns of their table."""
     if not takes_frame(estimator):
         return queries.features
-    from ranktune.solvers.data.columns.decoding import frame_of
+    from ranktune.solvers.data.columns.encoding import frame_of
 
     return frame_of(queries.features, queries.feature_names, queries.encoding)
 

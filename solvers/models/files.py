@@ -234,11 +234,11 @@ def _max_length(stored: int) -> int:
 
 def _encode(path: Path, key: str, values: Floats, files: dict[str, bytes]) -> dict[str, object]:
     """Return the entry for values in the manifest at path; the content of a sidecar is added to files."""
-    kept = np.flatnonzero((values != 0) | np.signbit(values))  # -0.0 too, so that the same bits are read
-    sparse = 2 * len(kept) < len(values) <= _max_length(len(kept))
-    parts = {"value": (values[kept] if sparse else values).astype("<f8")}
+    nonzero = np.flatnonzero((values != 0) | np.signbit(values))  # -0.0 too, so that the same bits are read
+    sparse = 2 * len(nonzero) < len(values) <= _max_length(len(nonzero))
+    parts = {"value": (values[nonzero] if sparse else values).astype("<f8")}
     if sparse:
-        parts["index"] = kept.astype("<i8")
+        parts["index"] = nonzero.astype("<i8")
     entries = len(parts["value"])
     if entries <= INLINE:
         return {name: part.tolist() for name, part in parts.items()}
@@ -284,10 +284,10 @@ def _read_file(path: Path, entry: dict[str, object], n: int) -> tuple[Ints | Non
         )
     raw = _read_beside(path, entry, 8 * shape[0] * (2 if sparse else 1) + 4096)
     arrays = read_archive(raw, len(raw))  # so that none of it is compressed
-    held = {name: (array.dtype.str, list(array.shape)) for name, array in arrays.items()}
+    found = {name: (array.dtype.str, list(array.shape)) for name, array in arrays.items()}
     wanted = {"value": ("<f8", shape)} | ({"index": ("<i8", shape)} if sparse else {})
-    if held != wanted:
-        raise ValueError(f"it holds {str(held)[:80]} instead of {wanted}")
+    if found != wanted:
+        raise ValueError(f"it holds {str(found)[:80]} instead of {wanted}")
     return arrays["index"].astype(np.int64) if sparse else None, arrays["value"].astype(np.float64)
 
 

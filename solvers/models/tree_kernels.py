@@ -29,7 +29,7 @@ MAX_LEAVES = 256
 """Leaves of one tree are numbered by a byte."""
 
 
-class Columns(NamedTuple):
+class ThresholdColumns(NamedTuple):
     """The thresholds of K columns.
 
     feature     (K,) int64, the column of X
@@ -72,7 +72,7 @@ class Program(NamedTuple):
 
 
 @compiled
-def program_scores(X: Matrix, columns: Columns, program: Program, out: Floats) -> None:
+def program_scores(X: Matrix, columns: ThresholdColumns, program: Program, out: Floats) -> None:
     """Write to out, (n_rows,), the sum of the trees' values for each row of X."""
     values = np.zeros(BLOCK_ROWS, X.dtype)
     position = np.zeros(BLOCK_ROWS, np.uint32)
@@ -92,7 +92,9 @@ def program_scores(X: Matrix, columns: Columns, program: Program, out: Floats) -
 
 
 @compiled
-def _encode(X: Matrix, columns: Columns, steps: np.uint64, values: Matrix, position: Array, codes: Array) -> None:
+def _encode(
+    X: Matrix, columns: ThresholdColumns, steps: np.uint64, values: Matrix, position: Array, codes: Array
+) -> None:
     """Write to codes how many thresholds of each column each row's value exceeds, by halving what is left."""
     n = steps * np.uint64(STEP_ROWS)
     for column in range(np.uint64(len(columns.feature))):

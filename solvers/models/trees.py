@@ -97,7 +97,7 @@ class Trees:
         """Return the sum of the trees' values for each row of X, (n_rows,), added in the order of the trees.
 
         X is dense float32 or float64, or CSR, with all the columns that splits compare. Memory beyond X: a block of
-        rows, and once many rows were scored, what `ranktune.solvers.models.quantised_trees` keeps of the trees.
+        rows, and once many rows were scored, what `ranktune.solvers.models.tree_scoring` keeps of the trees.
         """
         return scores_of(self, X)
 

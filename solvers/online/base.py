@@ -16,12 +16,12 @@ from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data import products
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.rows import Rows, rows_of
+from ranktune.solvers.data.rows import MatrixRows, rows_of
 from ranktune.solvers.data.scaling import SCALINGS
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.online import kernels
-from ranktune.solvers.online.kernels import Lists, Rule, State, new_state
+from ranktune.solvers.online.kernels import OnlineState, UpdateRule, VisitedLists, new_state
 from ranktune.solvers.online.pairs import ORDERS, WeighedPairs, listed_pairs, lists_of
 
 WORK = 2e8
@@ -95,7 +95,7 @@ class PairRanker(OnlineRanker):
         The sum of the losses of pairs, each before its step.
     """
 
-    def _rule(self) -> Rule:
+    def _rule(self) -> UpdateRule:
         raise NotImplementedError
 
     def continue_from(self, model: Model | None) -> Self:
@@ -128,7 +128,7 @@ class PairRanker(OnlineRanker):
         self._earlier = model
         return self
 
-    def _new_state(self, stretch: Floats) -> State:
+    def _new_state(self, stretch: Floats) -> OnlineState:
         return new_state(stretch)
 
     def _start(self, queries: Queries, stretch: Floats) -> None:
@@ -142,7 +142,7 @@ class PairRanker(OnlineRanker):
             self._state.weights[:] = self._earlier.weights
         self._publish()
 
-    def _update(self, rows: Rows, better: Ints, worse: Ints, weights: Floats) -> None:
+    def _update(self, rows: MatrixRows, better: Ints, worse: Ints, weights: Floats) -> None:
         """Learn from the pairs, better[t] to rank above worse[t], one after the other."""
         kernels.learn(rows, better, worse, weights, self._rule(), self._state)
 
@@ -157,7 +157,7 @@ class PairRanker(OnlineRanker):
         self.n_queries_seen_, self.n_pairs_seen_, self.cumulative_loss_ = int(seen[0]), int(seen[1]), float(seen[2])
         self._check_finite()
 
-    def _learn_pairs(self, rows: Rows, pairs: Iterable[WeighedPairs], n_queries: int) -> float:
+    def _learn_pairs(self, rows: MatrixRows, pairs: Iterable[WeighedPairs], n_queries: int) -> float:
         """Learn from pairs of so many queries; return the mean loss of a pair."""
         before = self._state.counters.copy()
         for better, worse, weights in pairs:
@@ -207,7 +207,7 @@ class PairwiseOnlineRanker(PairRanker):
             loss = self._learn_pairs(rows, pairs, int(np.count_nonzero(lists.pairs[part])))
             yield Step(self.n_queries_seen_, loss)
 
-    def _work(self, queries: Queries, lists: Lists) -> Floats:
+    def _work(self, queries: Queries, lists: VisitedLists) -> Floats:
         """Return the approximate multiplications of each query, (n_queries,)."""
         pairs = np.minimum(lists.pairs, lists.limit) if lists.limit else lists.pairs
         row = stored_values(queries.features).size / queries.n_documents

@@ -14,7 +14,7 @@ A pair of weight x, that of i times that of j, is learned from as from x such pa
 add up to a formula in x, for DIAGONAL but for what it neglects. Pairs that are drawn are drawn by their weights, and
 count once then.
 
-FULL and DIAGONAL are in online.second_order: a kernel compiles no rule that is not used with it.
+FULL and DIAGONAL are in online.solar: a kernel compiles no rule that is not used with it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.compiled import compiled, inlined
-from ranktune.solvers.data.rows import Rows, add, difference, fetch_row, product, stretched_square
+from ranktune.solvers.data.rows import MatrixRows, add, difference, fetch_row, product, stretched_square
 from ranktune.solvers.online.weighted_draws import draw_by_weight
 
 FIRST_ORDER, BOUNDED, FULL, DIAGONAL, PERCEPTRON, COMMITTEE = range(6)
@@ -39,14 +39,14 @@ AHEAD = 4
 arithmetic."""
 
 
-class Rule(NamedTuple):
+class UpdateRule(NamedTuple):
     """One of the six updates above, with its C or gamma (1 where it has none)."""
 
     kind: int
     strength: float
 
 
-class State(NamedTuple):
+class OnlineState(NamedTuple):
     """The state that updates change.
 
     weights    (d,) w                                stretch   (d,) the diagonal of S
@@ -71,7 +71,7 @@ class State(NamedTuple):
     columns: Ints
 
 
-class Lists(NamedTuple):
+class VisitedLists(NamedTuple):
     """The queries in the order in which their documents and pairs are visited.
 
     grades    (n_documents,)              starts    (n_queries + 1,)
@@ -93,18 +93,20 @@ class Lists(NamedTuple):
     mass: Floats
 
 
-def new_state(stretch: Floats, sigma: Floats | None = None, committee: Floats | None = None) -> State:
+def new_state(stretch: Floats, sigma: Floats | None = None, committee: Floats | None = None) -> OnlineState:
     """Return the state before the first pair, with w = 0."""
     d = len(stretch)
     recent = np.zeros((RECENT, d) if sigma is not None and len(sigma) == d else (1, 1))
     sigma, committee = (np.zeros((1, 1)) if part is None else part for part in (sigma, committee))
     weights, scratch = np.zeros((2, d))
     runs, z, columns = np.zeros(len(committee)), np.zeros((1, d)), np.arange(d)
-    return State(weights, stretch, sigma, scratch, recent, committee, runs, np.zeros(5), z, columns)
+    return OnlineState(weights, stretch, sigma, scratch, recent, committee, runs, np.zeros(5), z, columns)
 
 
 @compiled
-def list_pairs(lists: Lists, order: Ints, first: int, last: int, draws: Floats, pairs: Ints, weights: Floats) -> int:
+def list_pairs(
+    lists: VisitedLists, order: Ints, first: int, last: int, draws: Floats, pairs: Ints, weights: Floats
+) -> int:
     """Overwrite pairs, (2, n), with the better and worse rows of the queries in order, as visited; return how many.
 
     weights, (n,), are overwritten with the weights of the pairs, unless documents have none.
@@ -139,7 +141,7 @@ def list_pairs(lists: Lists, order: Ints, first: int, last: int, draws: Floats, 
 
 
 @compiled
-def draw_pairs(lists: Lists, q: int, draws: Floats, better: Ints, worse: Ints) -> None:
+def draw_pairs(lists: VisitedLists, q: int, draws: Floats, better: Ints, worse: Ints) -> None:
     """Overwrite better and worse with pairs of query q, drawn uniformly with replacement by the numbers in draws."""
     a, b = lists.starts[q], lists.starts[q + 1]
     first = np.empty(b - a + 1, dtype=np.int64)  # the position in by_grade where each grade begins
@@ -170,7 +172,7 @@ def draw_pairs(lists: Lists, q: int, draws: Floats, better: Ints, worse: Ints) -
 
 
 @compiled
-def learn(rows: Rows, better: Ints, worse: Ints, weights: Floats, rule: Rule, state: State) -> None:
+def learn(rows: MatrixRows, better: Ints, worse: Ints, weights: Floats, rule: UpdateRule, state: OnlineState) -> None:
     """Update from the pairs of rows better[t] and worse[t], one after the other, by a rule of the first order.
 
     weights are theirs, empty where all are 1.
@@ -215,7 +217,7 @@ def learn(rows: Rows, better: Ints, worse: Ints, weights: Floats, rule: Rule, st
 
 
 @inlined
-def enter(state: State) -> None:
+def enter(state: OnlineState) -> None:
     """Replace the hypothesis of the shortest run in the committee by the current one if its run is longer."""
     shortest = state.runs.argmin()
     if state.counters[3] > state.runs[shortest]:
@@ -223,7 +225,7 @@ def enter(state: State) -> None:
         state.committee[shortest] = state.weights
 
 
-def current_weights(rule: Rule, state: State) -> Floats:
+def current_weights(rule: UpdateRule, state: OnlineState) -> Floats:
     """Return a copy of the model's weights, (d,): w, or the mean of the committee by runs, w itself a candidate."""
     if rule.kind != COMMITTEE:
         return state.weights.copy()

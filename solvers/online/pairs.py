@@ -19,7 +19,7 @@ from ranktune.solvers.data.grades import copies_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.kernels import rank
-from ranktune.solvers.online.kernels import Lists, list_pairs
+from ranktune.solvers.online.kernels import VisitedLists, list_pairs
 from ranktune.solvers.online.weighted_draws import mass_of
 
 WeighedPairs: TypeAlias = tuple[Ints, Ints, Floats]
@@ -57,7 +57,7 @@ def _sorted(queries: Queries, first: Floats, second: Floats) -> Ints:
     return rank(-first, -second, queries.starts, int(queries.lengths.max()))
 
 
-def lists_of(queries: Queries, pair_order: str, pairs_per_query: int | None) -> Lists:
+def lists_of(queries: Queries, pair_order: str, pairs_per_query: int | None) -> VisitedLists:
     """Return queries as the kernels visit them. Raises DataError where all pairs of a query are too many."""
     judgements = Judgements.of(queries)
     pairs = judgements.pairs()
@@ -72,10 +72,10 @@ def lists_of(queries: Queries, pair_order: str, pairs_per_query: int | None) -> 
     sorted_rows = by_grade(queries) if drawn else np.zeros(0, dtype=np.int64)
     rows, counts, by_worse = visits(queries, pair_order), pairs.astype(np.int64), pair_order == "worse"
     weights = copies_of(queries), mass_of(queries, sorted_rows)
-    return Lists(judgements.grades, judgements.starts, rows, sorted_rows, counts, limit, by_worse, *weights)
+    return VisitedLists(judgements.grades, judgements.starts, rows, sorted_rows, counts, limit, by_worse, *weights)
 
 
-def listed_pairs(lists: Lists, order: Ints, generator: np.random.Generator) -> Iterator[WeighedPairs]:
+def listed_pairs(lists: VisitedLists, order: Ints, generator: np.random.Generator) -> Iterator[WeighedPairs]:
     """Yield the better and the worse rows of the pairs of the queries in order, as they are visited, and their weights.
 
     Mostly at once: only a query of very many pairs that are all visited is cut up.
@@ -94,7 +94,7 @@ def listed_pairs(lists: Lists, order: Ints, generator: np.random.Generator) -> I
             yield _listed(lists, np.array([q]), (first, first + step), draws, min(step, b - a) * (b - a))
 
 
-def _listed(lists: Lists, order: Ints, places: tuple[int, int], draws: Floats, most: int) -> WeighedPairs:
+def _listed(lists: VisitedLists, order: Ints, places: tuple[int, int], draws: Floats, most: int) -> WeighedPairs:
     pairs, weights = np.empty((2, most), dtype=np.int64), np.empty(most if len(lists.copies) else 0)
     count = list_pairs(lists, order, *places, draws, pairs, weights)
     return pairs[0, :count], pairs[1, :count], weights[:count]

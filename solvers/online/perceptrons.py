@@ -15,10 +15,10 @@ from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.grades import shared_levels
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.rows import Rows, add_row, row_score, rows_of
+from ranktune.solvers.data.rows import MatrixRows, add_row, row_score, rows_of
 from ranktune.solvers.online import kernels
 from ranktune.solvers.online.base import PASSES, OnlineRanker, PairwiseOnlineRanker, blocks_of_work
-from ranktune.solvers.online.kernels import Rule, State, new_state
+from ranktune.solvers.online.kernels import OnlineState, UpdateRule, new_state
 from ranktune.solvers.online.pairs import ORDERS, visits
 
 MAX_GRADES = 64
@@ -56,8 +56,8 @@ class PairwisePerceptron(PairwiseOnlineRanker):
 
     space_order = ("scaling", "passes")
 
-    def _rule(self) -> Rule:
-        return Rule(kernels.PERCEPTRON, 1.0)
+    def _rule(self) -> UpdateRule:
+        return UpdateRule(kernels.PERCEPTRON, 1.0)
 
 
 @with_parameters
@@ -93,10 +93,10 @@ class CommitteePerceptron(PairwiseOnlineRanker):
 
     space_order = ("size", "scaling", "passes")
 
-    def _rule(self) -> Rule:
-        return Rule(kernels.COMMITTEE, 1.0)
+    def _rule(self) -> UpdateRule:
+        return UpdateRule(kernels.COMMITTEE, 1.0)
 
-    def _new_state(self, stretch: Floats) -> State:
+    def _new_state(self, stretch: Floats) -> OnlineState:
         return new_state(stretch, committee=np.zeros((int(self.size), len(stretch))))
 
 
@@ -197,10 +197,10 @@ class Prank(OnlineRanker):
         if self.grades is None and len(self.grades_) == MAX_GRADES:
             return np.searchsorted(0.5 * (self.grades_[1:] + self.grades_[:-1]), grades).astype(np.int64)
         levels = np.searchsorted(self.grades_, grades)
-        known = self.grades_[np.minimum(levels, len(self.grades_) - 1)] == grades
-        if not known.all():
+        found = self.grades_[np.minimum(levels, len(self.grades_) - 1)] == grades
+        if not found.all():
             raise DataError(
-                f"grade {grades[~known][0]:g} is not among those of the first training data, {self.grades_.tolist()}. "
+                f"grade {grades[~found][0]:g} is not among those of the first training data, {self.grades_.tolist()}. "
                 "Give all grades by grades=."
             )
         return levels.astype(np.int64)
@@ -208,7 +208,7 @@ class Prank(OnlineRanker):
 
 @compiled
 def learn(
-    rows: Rows,
+    rows: MatrixRows,
     levels: Ints,
     copies: Floats,
     starts: Ints,
@@ -240,7 +240,7 @@ def learn(
 
 @inlined
 def learn_document(
-    rows: Rows,
+    rows: MatrixRows,
     i: int,
     level: int,
     left: float,

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.blocks.blocked import Data
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import RandomState
 from ranktune.solvers.core.errors import IncompatibleParts
 from ranktune.solvers.core.parameters import Range
+from ranktune.solvers.data.blocked import Data
 from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.penalties import Penalty
 
@@ -127,17 +127,17 @@ class Optimizer:
         raise NotImplementedError
 
 
-def check_parts(loss: Any, penalty: Any, optimizer: Optimizer, known: Callable[[], Sequence[type[Optimizer]]]) -> None:
-    """Raise IncompatibleParts if the parts do not compose; the message names those of known that fit.
+def check_parts(loss: Any, penalty: Any, optimizer: Optimizer, all_of: Callable[[], Sequence[type[Optimizer]]]) -> None:
+    """Raise IncompatibleParts if the parts do not compose; the message names those of all_of that fit.
 
-    known returns the optimizers that the caller supports.
+    all_of returns the optimizers that the caller supports.
     """
     for kind, part, names in (("Loss", loss, optimizer.needs.loss), ("Penalty", penalty, optimizer.needs.penalty)):
         for name in names:
             if not hasattr(part, name):
-                fit = [o.__name__ for o in known() if all(hasattr(part, n) for n in getattr(o.needs, kind.lower()))]
+                fit = [o.__name__ for o in all_of() if all(hasattr(part, n) for n in getattr(o.needs, kind.lower()))]
                 works = f"Optimizers that work with {type(part).__name__}: {', '.join(fit)}."
-                none = f"None of {', '.join(o.__name__ for o in known())} works with such a {kind.lower()}."
+                none = f"None of {', '.join(o.__name__ for o in all_of())} works with such a {kind.lower()}."
                 raise IncompatibleParts(
                     f"{type(optimizer).__name__} needs {kind}.{name}, and {type(part).__name__} has none. "
                     f"{works if fit else none}"

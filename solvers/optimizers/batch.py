@@ -18,11 +18,11 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.blocks.blocked import Data
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.core.parameters import Param, Range, part
-from ranktune.solvers.data.query_columns.monotone import within
+from ranktune.solvers.data.blocked import Data
+from ranktune.solvers.data.query_columns import within
 from ranktune.solvers.data.scaling import SCALINGS
 from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.of_weights import of_weights
@@ -32,7 +32,7 @@ from ranktune.solvers.optimizers.one_pass_kernels import DELTA
 MAX_ITERATIONS = Param("The largest number of iterations.")
 
 
-class Objective:
+class ScaledObjective:
     """f and its gradient at weights on the scaled features, which keep within the signs of monotone constraints."""
 
     def __init__(self, loss: Loss, l2: float, data: Data, multiplier: Floats | None) -> None:
@@ -50,7 +50,7 @@ class Objective:
         return (value if np.isfinite(value) and np.isfinite(gradient).all() else np.inf), gradient
 
 
-class Point(NamedTuple):
+class SearchPoint(NamedTuple):
     """A point of a search: w, F(w), and g(w)."""
 
     weights: Floats
@@ -79,11 +79,11 @@ class Curvature:
 
     def shift(self, l2: float) -> None:
         """Change to the Hessian plus l2 times the unit matrix; l2 may be negative."""
-        known = min(self._count, self.memory)
-        steps, changes = self._steps[:known], self._changes[:known]
+        count = min(self._count, self.memory)
+        steps, changes = self._steps[:count], self._changes[:count]
         changes += l2 * steps
-        self._inner[:known] = (steps * changes).sum(axis=1)
-        if (self._inner[:known] <= 0.0).any():  # nothing but rounding is left of one
+        self._inner[:count] = (steps * changes).sum(axis=1)
+        if (self._inner[:count] <= 0.0).any():  # nothing but rounding is left of one
             self._count = 0
 
     def solve(self, gradient: Floats) -> Floats:
@@ -132,10 +132,10 @@ class Trail:
 
     curvature: Curvature | None = None
 
-    def __init__(self, objective: Objective, l1: float) -> None:
+    def __init__(self, objective: ScaledObjective, l1: float) -> None:
         self.objective, self.l1 = objective, l1
         zero = np.zeros_like(objective.multiplier)
-        self.point = Point(zero, *objective.value_and_gradient(zero))
+        self.point = SearchPoint(zero, *objective.value_and_gradient(zero))
         self.at_zero = self.point.gradient
 
     @property
@@ -150,7 +150,7 @@ class Trail:
         weights, value, gradient = self.point
         more = l2 - self.objective.l2
         value += (l1 - self.l1) * float(np.abs(weights).sum()) + 0.5 * more * float(weights @ weights)
-        self.point = Point(weights, value, gradient + more * weights)
+        self.point = SearchPoint(weights, value, gradient + more * weights)
         if self.curvature is not None:
             self.curvature.shift(more)
         self.l1, self.objective.l2 = l1, l2
@@ -177,7 +177,7 @@ class Batch(Optimizer):
         for parts in path:
             l1, l2 = parts.strengths
             if trail is None:
-                trail = Trail(Objective(parts.loss, l2, data, parts.multiplier), l1)
+                trail = Trail(ScaledObjective(parts.loss, l2, data, parts.multiplier), l1)
             else:
                 trail.change_strengths(l1, l2)
             yield self._steps(trail, parts.loss_weight)
@@ -190,7 +190,7 @@ class Batch(Optimizer):
             if step.violation <= self.tol or iteration == self.max_iterations:
                 return
 
-    def search(self, trail: Trail) -> Iterator[Point]:
+    def search(self, trail: Trail) -> Iterator[SearchPoint]:
         """Yield points from that of trail on."""
         raise NotImplementedError
 
@@ -224,7 +224,7 @@ class LBFGS(_QuasiNewton):
     needs: ClassVar[Needs] = Needs(loss=("value_and_gradient",), penalty=("strengths", "gradient"), scalings=SCALINGS)
     penalties: ClassVar[tuple[str, ...]] = ("l2",)
 
-    def search(self, trail: Trail) -> Iterator[Point]:
+    def search(self, trail: Trail) -> Iterator[SearchPoint]:
         """Yield points from that of trail on."""
         if trail.objective.signs is not None:
             return (yield from OWLQN(self.tol, self.max_iterations, self.memory).search(trail))
@@ -258,7 +258,7 @@ class OWLQN(_QuasiNewton):
     True
     """
 
-    def search(self, trail: Trail) -> Iterator[Point]:
+    def search(self, trail: Trail) -> Iterator[SearchPoint]:
         """Yield points from that of trail on."""
         point, objective, l1 = trail.point, trail.objective, trail.l1
         curvature = trail.curvature = trail.curvature or Curvature(self.memory)
@@ -297,7 +297,7 @@ class GradientSteps(Batch):
     max_iterations: Annotated[int, MAX_ITERATIONS.but(python="Reaching it is no failure to converge.")] = 100
     eta0: Annotated[float, Param("The size of the first step of every weight.")] = 0.1
 
-    def search(self, trail: Trail) -> Iterator[Point]:
+    def search(self, trail: Trail) -> Iterator[SearchPoint]:
         """Yield points from that of trail on."""
         point, objective, l1 = trail.point, trail.objective, trail.l1
         squares = np.zeros_like(point.weights)
@@ -310,7 +310,7 @@ class GradientSteps(Batch):
             moved = np.sign(moved) * np.maximum(np.abs(moved) - eta * l1, 0.0) / (1.0 + eta * objective.l2)
             weights = within(moved, objective.signs)
             value, gradient = objective.value_and_gradient(weights)
-            point = Point(weights, value + l1 * float(np.abs(weights).sum()), gradient)
+            point = SearchPoint(weights, value + l1 * float(np.abs(weights).sum()), gradient)
 
 
 def shortest(weights: Floats, gradient: Floats, l1: float, signs: Ints | None = None) -> Floats:
@@ -320,7 +320,7 @@ def shortest(weights: Floats, gradient: Floats, l1: float, signs: Ints | None = 
     return np.where(weights == 0.0, at_zero, gradient + l1 * np.sign(weights))
 
 
-def wolfe(objective: Objective, point: Point, direction: Floats) -> Point | None:
+def wolfe(objective: ScaledObjective, point: SearchPoint, direction: Floats) -> SearchPoint | None:
     """Return a point along direction that descends enough and where the slope has flattened; None where none is.
 
     Bisection, with doubling at first. Where f has no digits left, a slope that flattened is enough.
@@ -340,12 +340,14 @@ def wolfe(objective: Objective, point: Point, direction: Floats) -> Point | None
         elif now < 0.9 * slope:
             low = length
         else:
-            return Point(weights, value, gradient)
+            return SearchPoint(weights, value, gradient)
         length = 0.5 * (low + high) if np.isfinite(high) else 2.0 * length
     return None
 
 
-def _within_orthant(objective: Objective, point: Point, direction: Floats, downhill: Floats, l1: float) -> Point | None:
+def _within_orthant(
+    objective: ScaledObjective, point: SearchPoint, direction: Floats, downhill: Floats, l1: float
+) -> SearchPoint | None:
     """Return the first point at 1, 1/2, 1/4 ... of direction, stopped where weights change sign, that descends."""
     signs = np.where(point.weights == 0.0, np.sign(downhill), np.sign(point.weights))
     length = 1.0
@@ -356,6 +358,6 @@ def _within_orthant(objective: Objective, point: Point, direction: Floats, downh
         value += l1 * float(np.abs(weights).sum())
         expected = float(downhill @ (weights - point.weights))
         if expected > 0.0 and value <= point.value - 1e-4 * expected:
-            return Point(weights, value, gradient)
+            return SearchPoint(weights, value, gradient)
         length *= 0.5
     return None

@@ -15,6 +15,13 @@ Two ways:
   cost more than nonzeros, and the means change little in between.
 - Bounded: an exact gradient and a bound of the curvature that holds everywhere. A nonzero step costs the exponentials
   of all documents of the queries it touches, but never raises the objective, so that it needs no line search.
+
+Small quadratics with an elastic-net penalty are minimised coordinate by coordinate:
+
+    minimise over d   g'd + 1/2 d'Hd + l1 sum |w + d| + l2 / 2 sum (w + d)^2
+
+g (n,) the gradient at w, H (n, n) positive semidefinite, w (n,) the weights that d moves. One coordinate has the exact
+minimum that step gives, violation says how far the conditions of an optimum are from holding.
 """
 
 from __future__ import annotations
@@ -25,8 +32,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled, inlined
-from ranktune.solvers.losses.domination_kernels import Lists, State, evaluate_query
-from ranktune.solvers.optimizers.coordinate_descent import RIDGE, step, violation
+from ranktune.solvers.losses.domination_kernels import DominationLists, DominationState, evaluate_query
 
 Sums: TypeAlias = tuple[Floats, ...]
 """Sums by level: A and B, or W, A, B, mean and pull; see the module."""
@@ -42,7 +48,7 @@ class Columns(NamedTuple):
     factor: Floats
 
 
-class Target(NamedTuple):
+class DominationTarget(NamedTuple):
     """Strengths of the penalty, and the violation that is small enough."""
 
     l1: float
@@ -58,7 +64,7 @@ def _column(columns: Columns, c: int) -> tuple[Matrix, Ints]:
 
 
 @inlined
-def _own_sums(lists: Lists, state: State) -> Floats:
+def _own_sums(lists: DominationLists, state: DominationState) -> Floats:
     """Return W, (n_levels,)."""
     result = np.zeros(len(state.S))
     for i in range(len(state.curvature)):
@@ -67,7 +73,9 @@ def _own_sums(lists: Lists, state: State) -> Floats:
 
 
 @compiled
-def _curvature(data: Matrix, rows: Ints, lists: Lists, state: State, query_of: Ints, W: Floats, sums: Sums) -> float:
+def _curvature(
+    data: Matrix, rows: Ints, lists: DominationLists, state: DominationState, query_of: Ints, W: Floats, sums: Sums
+) -> float:
     """Return x'Hx of one column."""
     A, B = sums
     total, k, n = 0.0, 0, len(rows)
@@ -96,10 +104,10 @@ def newton_direction(
     working: Ints,
     weights: Floats,
     gradient: Floats,
-    lists: Lists,
-    state: State,
+    lists: DominationLists,
+    state: DominationState,
     query_of: Ints,
-    target: Target,
+    target: DominationTarget,
     max_sweeps: int,
     delay: float,
     v: Floats,
@@ -148,7 +156,14 @@ def newton_direction(
 
 @inlined
 def _model_slope(
-    data: Matrix, rows: Ints, lists: Lists, state: State, query_of: Ints, mean: Floats, pull: Floats, v: Floats
+    data: Matrix,
+    rows: Ints,
+    lists: DominationLists,
+    state: DominationState,
+    query_of: Ints,
+    mean: Floats,
+    pull: Floats,
+    v: Floats,
 ) -> float:
     """Return x'Hv of one column."""
     total = 0.0
@@ -157,8 +172,8 @@ def _model_slope(
         level = lists.level[i]
         share = state.share[i]  # 0 on the highest level, whose neighbour belongs to another query
         above = state.T[level + 1] if share != 0.0 else 0.0
-        part = share * (above * v[i] - pull[level + 1]) + state.curvature[i] * (v[i] - mean[level])
-        total += data[k] * part
+        slope = share * (above * v[i] - pull[level + 1]) + state.curvature[i] * (v[i] - mean[level])
+        total += data[k] * slope
     return total
 
 
@@ -167,8 +182,8 @@ def _move(
     change: float,
     data: Matrix,
     rows: Ints,
-    lists: Lists,
-    state: State,
+    lists: DominationLists,
+    state: DominationState,
     query_of: Ints,
     sums: Sums,
     waiting: Ints,
@@ -194,7 +209,7 @@ def _move(
 
 
 @inlined
-def _renew(q: int, lists: Lists, state: State, sums: Sums) -> None:
+def _renew(q: int, lists: DominationLists, state: DominationState, sums: Sums) -> None:
     """Bring mean and pull of query q up to date."""
     W, A, B, mean, pull = sums
     first, last = lists.first_level[q], lists.first_level[q + 1]
@@ -210,7 +225,7 @@ def _renew(q: int, lists: Lists, state: State, sums: Sums) -> None:
 
 @compiled
 def add_bounds(
-    columns: Columns, working: Ints, lists: Lists, query_of: Ints, above: Floats, tight: bool, result: Floats
+    columns: Columns, working: Ints, lists: DominationLists, query_of: Ints, above: Floats, tight: bool, result: Floats
 ) -> None:
     """Write the bound of the curvature along each feature of working into result, (n_features,).
 
@@ -240,10 +255,10 @@ def bounded_sweep(
     working: Ints,
     weights: Floats,
     curvature: Floats,
-    lists: Lists,
-    state: State,
+    lists: DominationLists,
+    state: DominationState,
     query_of: Ints,
-    target: Target,
+    target: DominationTarget,
     scores: Floats,
 ) -> float:
     """Give each feature of working one step in turn; return the largest violation met.
@@ -271,3 +286,79 @@ def bounded_sweep(
                 k += 1
             evaluate_query(q, lists, scores, state)
     return worst
+
+
+RIDGE = 1e-12
+"""Share of the largest curvature that is added to each: a flat direction gets a finite step."""
+
+
+@inlined
+def step(weight: float, gradient: float, curvature: float, l1: float, l2: float) -> float:
+    """Return the d that minimises gradient d + curvature / 2 d^2 + l1 |weight + d| + l2 / 2 (weight + d)^2.
+
+    Zero where nothing but the l1 term is left.
+    """
+    stiffness = curvature + l2
+    if stiffness <= 0.0:
+        return -weight if abs(gradient) < l1 else 0.0
+    target = curvature * weight - gradient
+    if target > l1:
+        return (target - l1) / stiffness - weight
+    if target < -l1:
+        return (target + l1) / stiffness - weight
+    return -weight
+
+
+@inlined
+def violation(weight: float, gradient: float, l1: float, l2: float) -> float:
+    """Return the distance of zero from the subdifferential of loss and penalty along one coordinate."""
+    slope = gradient + l2 * weight
+    if weight > 0.0:
+        return abs(slope + l1)
+    if weight < 0.0:
+        return abs(slope - l1)
+    return max(abs(slope) - l1, 0.0)
+
+
+@compiled
+def violations(weights: Floats, gradient: Floats, l1: float, l2: float) -> Floats:
+    """Return violation of every coordinate, (n,)."""
+    result = np.empty(len(weights))
+    for r in range(len(weights)):
+        result[r] = violation(weights[r], gradient[r], l1, l2)
+    return result
+
+
+@compiled
+def minimise(
+    H: Floats, gradient: Floats, weights: Floats, l1: float, l2: float, tolerance: float, max_sweeps: int
+) -> Floats:
+    """Return d, (n,), by sweeps over the coordinates until no violation in a sweep is above tolerance.
+
+    Sweeps over the nonzero weights alone alternate with sweeps over all. Cost: n a coordinate that moves.
+    """
+    n = len(weights)
+    slope, d = gradient.copy(), np.zeros(n)
+    ridge = 0.0
+    for r in range(n):
+        ridge = max(ridge, RIDGE * H[r, r])
+    whole = True
+    for _ in range(max_sweeps):
+        worst = 0.0
+        for r in range(n):
+            now = weights[r] + d[r]
+            if now == 0.0 and not whole:
+                continue
+            worst = max(worst, violation(now, slope[r], l1, l2))
+            change = step(now, slope[r], H[r, r] + ridge, l1, l2)
+            if change != 0.0:
+                d[r] = -weights[r] if now + change == 0.0 else d[r] + change
+                for other in range(n):
+                    slope[other] += change * H[other, r]
+        if worst <= tolerance:
+            if whole:
+                break
+            whole = True
+        else:
+            whole = False
+    return d

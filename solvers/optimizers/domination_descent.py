@@ -31,8 +31,7 @@ from ranktune.solvers.losses import domination_kernels as kernels
 from ranktune.solvers.losses.domination import DominationLoss, check_dominance
 from ranktune.solvers.losses.penalties import Penalty
 from ranktune.solvers.optimizers import domination_columns as by_column
-from ranktune.solvers.optimizers.coordinate_descent import minimise, violations
-from ranktune.solvers.optimizers.domination_columns import Columns, Target
+from ranktune.solvers.optimizers.domination_columns import Columns, DominationTarget, minimise, violations
 
 CURVATURES = ("exact", "tight", "paper")
 
@@ -106,7 +105,7 @@ class DominationProblem:
             if worst <= allowed or iteration == max_iterations:
                 return
             working = np.flatnonzero((self.weights != 0.0) | (distance > 0.0))
-            target = Target(l1, l2, worst * min(0.1, worst / self.reference))
+            target = DominationTarget(l1, l2, worst * min(0.1, worst / self.reference))
             if not self._move(working, penalty, target):
                 return
             if (iteration + 1) % REFRESH == 0:
@@ -130,7 +129,7 @@ class DominationProblem:
             return max(largest, 1e-10 * float(terms.max()))
         return largest
 
-    def _move(self, working: Ints, penalty: Penalty, target: Target) -> bool:
+    def _move(self, working: Ints, penalty: Penalty, target: DominationTarget) -> bool:
         """Lower the objective by updating the working set; return False if that is no longer possible."""
         if self._bounds is not None:
             return self._bounded_move(working, self._bounds, target)
@@ -163,7 +162,7 @@ class DominationProblem:
             moved = self._search(direction, penalty) or moved
         return moved
 
-    def _dense_direction(self, working: Ints, target: Target) -> Floats:
+    def _dense_direction(self, working: Ints, target: DominationTarget) -> Floats:
         features, columns = self.features, working
         if self._columns is not None:
             features, columns = dense(features[:, working]), np.arange(len(working))
@@ -205,7 +204,7 @@ class DominationProblem:
         self._stiffness, self._delay = 1.0, 0.0
         return not careful
 
-    def _bounded_move(self, working: Ints, bounds: Floats, target: Target) -> bool:
+    def _bounded_move(self, working: Ints, bounds: Floats, target: DominationTarget) -> bool:
         before = self.weights.copy()
         for part, columns in self._parts(working):
             by_column.bounded_sweep(

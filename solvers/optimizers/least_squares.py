@@ -20,11 +20,11 @@ from typing import ClassVar
 import numpy as np
 
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.blocks.blocked import Data, OpenBlock, blocked
 from ranktune.solvers.core.arrays import Floats, Ints, dense
 from ranktune.solvers.core.errors import DataError, IncompatibleParts
 from ranktune.solvers.core.parameters import part
 from ranktune.solvers.data import products
+from ranktune.solvers.data.blocked import Data, OpenBlock, blocked
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import SCALINGS, weighted_sums, without_level, without_share
 from ranktune.solvers.losses.base import Loss

@@ -58,7 +58,7 @@ class Objective(Protocol):
 
 
 @dataclass(frozen=True)
-class Point:
+class NewtonPoint:
     """Where the method stands: weights, f and g there, the image, and the products with H that the last step took."""
 
     weights: Floats
@@ -73,7 +73,7 @@ class Preconditioner(Protocol):
 
     sharp: bool
 
-    def solver(self, point: Point) -> Solve:
+    def solver(self, point: NewtonPoint) -> Solve:
         """Return M^-1 at point, which the objective evaluated last."""
         ...
 
@@ -93,10 +93,10 @@ class Secant:
         if along > 0.0:
             self._pairs.append((step, change, along))
 
-    def start_anew(self, known: Iterable[tuple[Floats, Floats]]) -> None:
+    def start_anew(self, pairs: Iterable[tuple[Floats, Floats]]) -> None:
         """Forget all pairs and learn these."""
         self._pairs.clear()
-        for step, change in known:
+        for step, change in pairs:
             self.learn(step, change)
 
     def solve(self, vector: Floats, solve: Solve) -> Floats:
@@ -116,7 +116,7 @@ class Secant:
 
 def minimise(
     objective: Objective,
-    start: Point,
+    start: NewtonPoint,
     preconditioner: Preconditioner,
     *,
     reference: float,
@@ -124,7 +124,7 @@ def minimise(
     max_iterations: int,
     forcing: float = 0.1,
     secant: Secant | None = None,
-) -> Iterator[tuple[Point, Step]]:
+) -> Iterator[tuple[NewtonPoint, Step]]:
     """Yield the point and its record, from start on, until the violation |g| / reference is at most tolerance.
 
     start must be what objective evaluated last; secant is what is known of H, and learns. The equations are solved to
@@ -201,7 +201,7 @@ def conjugate_gradients(product: Product, target: Floats, solve: Solve, toleranc
     return d, moved, 10 * len(target)
 
 
-def _next_length(before: Point, after: Point, direction: Floats) -> float:
+def _next_length(before: NewtonPoint, after: NewtonPoint, direction: Floats) -> float:
     """Return how far the next step should reach first: 1, or more where this one fell short of the minimum on its line.
 
     Active pairs only get fewer while a hinge is minimised from zero, so H is too large for what follows, and steps keep
@@ -213,8 +213,8 @@ def _next_length(before: Point, after: Point, direction: Floats) -> float:
 
 
 def _descend(
-    objective: Objective, point: Point, direction: Floats, along: Image, products: int, longest: float
-) -> Point | None:
+    objective: Objective, point: NewtonPoint, direction: Floats, along: Image, products: int, longest: float
+) -> NewtonPoint | None:
     """Return the first point along direction, at longest times 1, 1/2, 1/4 ..., that descends enough, or None.
 
     along is the image of direction.
@@ -230,6 +230,6 @@ def _descend(
         enough = value <= point.value + 1e-4 * length * slope
         flat = value <= point.value + 1e-11 * abs(point.value) and abs(float(gradient @ direction)) <= 0.9 * abs(slope)
         if enough or flat:
-            return Point(weights, value, gradient, image, products)
+            return NewtonPoint(weights, value, gradient, image, products)
         length *= 0.5
     return None

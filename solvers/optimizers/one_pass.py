@@ -1,6 +1,7 @@
 """Optimizers that visit each list once a pass: FOBOS, RDA, PSGD, TGD. Memory: a few vectors of weights, and one list.
 
-At list t, with gradient g, rate eta and the penalty l1 |w| + l2 / 2 |w|^2 (S(a, b) = sign(a) max(0, |a| - b)):
+At list t, with gradient g, rate eta, of all weights or of each, and the penalty l1 |w| + l2 / 2 |w|^2
+(S(a, b) = sign(a) max(0, |a| - b)):
 
 FOBOS   w = S(w - eta g, eta l1) / (1 + eta l2)
 RDA     w = -S(G, l1) / (l2 + 1 / (eta t)), G the mean of all gradients so far
@@ -12,7 +13,7 @@ A list without pairs is skipped. Sparse lists cost their nonzeros.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from typing import Annotated, ClassVar, cast
 
@@ -20,11 +21,11 @@ import numpy as np
 
 from ranktune.solvers.base.passes import mixed, orders
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.blocks.blocked import BlockedQueries, Data, OpenBlock
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_not_negative
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.parameters import Param, Range, part, unchecked
+from ranktune.solvers.data.blocked import BlockedQueries, Data, OpenBlock
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.rows import rows_of
 from ranktune.solvers.losses.base import Loss
@@ -32,8 +33,83 @@ from ranktune.solvers.losses.pairwise import PairwiseLoss
 from ranktune.solvers.losses.penalties import Penalty
 from ranktune.solvers.optimizers import one_pass_kernels as kernels
 from ranktune.solvers.optimizers.base import Needs, Optimizer, Parts, Progress
-from ranktune.solvers.optimizers.one_pass_kernels import Rule, State
-from ranktune.solvers.optimizers.schedules import InverseRoot, Schedule
+from ranktune.solvers.optimizers.one_pass_kernels import OnePassSettings, OnePassState
+
+
+@part
+class Schedule:
+    """A rate that the one-pass kernels know by its code; eta0 is that of the first list, or of a gradient of one."""
+
+    eta0: Annotated[float, Param("The rate of the first list.")] = 1.0
+    code: ClassVar[int]
+
+
+@part
+class InverseRoot(Schedule):
+    """The rate eta0 / sqrt(t), under which the average loss of a convex problem converges.
+
+    {parameters}
+
+    Examples
+    --------
+    >>> from ranktune.solvers import FOBOS
+    >>> from ranktune.solvers.optimizers.one_pass import InverseRoot
+    >>> FOBOS(InverseRoot(0.5)).schedule
+    InverseRoot(eta0=0.5)
+    """
+
+    code: ClassVar[int] = kernels.INVERSE_ROOT
+
+
+@part
+class Constant(Schedule):
+    """The rate eta0 at every list, for data whose distribution changes.
+
+    {parameters}
+
+    Examples
+    --------
+    >>> from ranktune.solvers import FOBOS
+    >>> from ranktune.solvers.optimizers.one_pass import Constant
+    >>> FOBOS(Constant(0.1)).schedule
+    Constant(eta0=0.1)
+    """
+
+    eta0: Annotated[float, Param("The rate.")] = 1.0
+    code: ClassVar[int] = kernels.CONSTANT
+
+
+@part
+class AdaGrad(Schedule):
+    """The rate eta0 / sqrt(sum of the weight's squared gradients so far, this one included).
+
+    Weights of rare features move further than those of frequent ones.
+
+    {parameters}
+
+    References
+    ----------
+    Duchi, Hazan & Singer 2011, "Adaptive Subgradient Methods for Online Learning", JMLR 12.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import FOBOS
+    >>> from ranktune.solvers.optimizers.one_pass import AdaGrad
+    >>> FOBOS(AdaGrad(0.3)).schedule
+    AdaGrad(eta0=0.3)
+    """
+
+    eta0: Annotated[float, Param("The size of the first step of every weight.")] = 0.1
+    code: ClassVar[int] = kernels.ADAGRAD
+
+
+SCHEDULES: Mapping[str, Callable[[float], Schedule]] = {
+    "sqrt": InverseRoot,
+    "constant": Constant,
+    "adagrad": AdaGrad,
+}
+"""The schedules by the names that solvers give them."""
+
 
 MIN_LISTS_BETWEEN_REPORTS = 1000
 """With many features it is a tenth of their number instead, so that reports cost little."""
@@ -43,7 +119,7 @@ OVERFLOW = 1e100
 
 
 @part
-class OnePass(Optimizer):
+class OnePassOptimizer(Optimizer):
     """A one-pass optimizer; the kernels implement each under its code."""
 
     code: ClassVar[int]
@@ -58,18 +134,18 @@ class OnePass(Optimizer):
         """Raise ParameterError where steps would overshoot."""
         self.rule(penalty)
 
-    def rule(self, penalty: Penalty) -> Rule:
+    def rule(self, penalty: Penalty) -> OnePassSettings:
         """Return the rule of the kernels."""
         l1, l2 = penalty.strengths
         threshold, every = float(getattr(self, "threshold", 0.0)), int(getattr(self, "every", 1))
-        return Rule(self.code, self.schedule.code, float(self.schedule.eta0), l1, l2, threshold, every)
+        return OnePassSettings(self.code, self.schedule.code, float(self.schedule.eta0), l1, l2, threshold, every)
 
-    def start(self, n_features: int) -> State:
+    def start(self, n_features: int) -> OnePassState:
         """Return the state before the first list: all weights zero."""
         vector, squares, clock = np.zeros((3, n_features))
-        return State(vector, squares, clock, np.zeros(n_features, dtype=np.int64), np.zeros(3))
+        return OnePassState(vector, squares, clock, np.zeros(n_features, dtype=np.int64), np.zeros(3))
 
-    def weights(self, penalty: Penalty, state: State) -> Floats:
+    def weights(self, penalty: Penalty, state: OnePassState) -> Floats:
         """Return the weights as they are now, (n_features,); state does not change. Cost: n_features."""
         weights = np.empty(len(state.vector))
         kernels.weights_of(self.rule(penalty), state, np.arange(len(weights)), weights)
@@ -88,7 +164,7 @@ class OnePass(Optimizer):
                 yield progress._replace(done=number + progress.done)
 
     def learn(
-        self, state: State, parts: Parts, queries: Queries, order: Ints, scores: Floats | None = None
+        self, state: OnePassState, parts: Parts, queries: Queries, order: Ints, scores: Floats | None = None
     ) -> Iterator[Progress]:
         """Take one step for each query in order, changing state; yield what is reached at intervals.
 
@@ -99,12 +175,12 @@ class OnePass(Optimizer):
         """
         loss, penalty = cast(PairwiseLoss, parts.loss), parts.penalty
         rule, pairs, lists = self.rule(penalty), loss.rule(queries), loss.lists(queries)
-        rows, given = rows_of(queries.features), np.zeros(0) if scores is None else scores
+        rows, targets = rows_of(queries.features), np.zeros(0) if scores is None else scores
         factors = np.ones(len(state.vector)) if parts.multiplier is None else parts.multiplier
         block = max(MIN_LISTS_BETWEEN_REPORTS, len(state.vector) // 10)
         for first in range(0, len(order), block):
             part, before = order[first : first + block], state.now[0]
-            total = kernels.learn(rows, part, lists, pairs, rule, state, factors, parts.visits.scaled, given)
+            total = kernels.learn(rows, part, lists, pairs, rule, state, factors, parts.visits.scaled, targets)
             weights = self.weights(penalty, state)
             if not (np.abs(weights) < OVERFLOW).all():
                 raise ParameterError(
@@ -127,7 +203,7 @@ def _learnt_alone(block: OpenBlock, parts: Parts) -> tuple[int, Floats]:
 
 
 @part
-class FOBOS(OnePass):
+class FOBOS(OnePassOptimizer):
     """Forward-backward splitting: a gradient step, then the proximal step of the penalty.
 
     {parameters}
@@ -149,7 +225,7 @@ class FOBOS(OnePass):
 
 
 @part
-class RDA(OnePass):
+class RDA(OnePassOptimizer):
     """Regularised dual averaging: the best weights for the mean gradient; sparser than FOBOS at the same strength.
 
     {parameters}
@@ -171,7 +247,7 @@ class RDA(OnePass):
 
 
 @part
-class _Truncating(OnePass):
+class _Truncating(OnePassOptimizer):
     """A one-pass optimizer that truncates weights at regular intervals."""
 
     threshold: Annotated[float, Param("Weights of smaller size become zero.", check=check_not_negative)] = 0.0
@@ -201,7 +277,7 @@ class PSGD(_Truncating):
     penalties: ClassVar[tuple[str, ...]] = ("l2",)
     searched: ClassVar[Mapping[str, Range]] = {"l2": Range(low=1e-6, high=1e-1, log=True, default=1e-3)}
 
-    def rule(self, penalty: Penalty) -> Rule:
+    def rule(self, penalty: Penalty) -> OnePassSettings:
         """Return the rule of the kernels. Raises ParameterError if steps would overshoot."""
         rule = super().rule(penalty)
         if rule.schedule != kernels.ADAGRAD and rule.eta0 * rule.l2 >= 1.0:

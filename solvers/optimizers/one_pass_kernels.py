@@ -21,9 +21,9 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.compiled import compiled, inlined
-from ranktune.solvers.data.rows import Rows, add_list, close_list, no_columns, open_list, score_list
+from ranktune.solvers.data.rows import MatrixRows, add_list, close_list, no_columns, open_list, score_list
 from ranktune.solvers.data.scaling import factor_of
-from ranktune.solvers.losses.pair_kernels import Lists, PairRule, list_loss
+from ranktune.solvers.losses.pair_kernels import PairLists, PairRule, list_loss
 
 FOBOS, RDA, PSGD, TGD = 0, 1, 2, 3
 INVERSE_ROOT, CONSTANT, ADAGRAD = 0, 1, 2
@@ -32,7 +32,7 @@ DELTA = 1e-8
 """Keeps AdaGrad's rate finite where no gradient has been seen."""
 
 
-class Rule(NamedTuple):
+class OnePassSettings(NamedTuple):
     """The optimizer, its schedule and rate, the penalty's strengths, and the truncation."""
 
     optimizer: int
@@ -44,7 +44,7 @@ class Rule(NamedTuple):
     every: int
 
 
-class State(NamedTuple):
+class OnePassState(NamedTuple):
     """The variables that a step changes; see the notation of the module."""
 
     vector: Floats
@@ -55,7 +55,7 @@ class State(NamedTuple):
 
 
 @inlined
-def rate(rule: Rule, t: float, square: float) -> float:
+def rate(rule: OnePassSettings, t: float, square: float) -> float:
     """Return eta of list t for a weight whose squared gradients sum to square."""
     if rule.schedule == INVERSE_ROOT:
         return float(rule.eta0 / np.sqrt(t))
@@ -85,7 +85,7 @@ def shrunk(weight: float, amount: float) -> float:
 
 
 @inlined
-def weight_now(rule: Rule, state: State, j: int) -> float:
+def weight_now(rule: OnePassSettings, state: OnePassState, j: int) -> float:
     """Return weight j after state.now[0] lists, its gradient having been zero since seen."""
     t, weight = float(state.now[0]), float(state.vector[j])
     if weight == 0.0 or t == 0.0:
@@ -113,7 +113,7 @@ def weight_now(rule: Rule, state: State, j: int) -> float:
 
 
 @inlined
-def _decayed(rule: Rule, state: State, j: int, weight: float, eta: float) -> float:
+def _decayed(rule: OnePassSettings, state: OnePassState, j: int, weight: float, eta: float) -> float:
     """Return weight j of PSGD; it only shrinks, so the last truncation since seen decides whether one removed it."""
     t = state.now[0]
     truncated = t - t % rule.every
@@ -125,21 +125,21 @@ def _decayed(rule: Rule, state: State, j: int, weight: float, eta: float) -> flo
 
 
 @inlined
-def _decay(rule: Rule, eta: float, lists: float, clock: float) -> float:
+def _decay(rule: OnePassSettings, eta: float, lists: float, clock: float) -> float:
     if rule.schedule == ADAGRAD:
         return float(max(0.0, 1.0 - eta * rule.l2) ** lists)
     return float(np.exp(-clock))
 
 
 @compiled
-def weights_of(rule: Rule, state: State, columns: Ints, out: Floats) -> None:
+def weights_of(rule: OnePassSettings, state: OnePassState, columns: Ints, out: Floats) -> None:
     """Overwrite out with the weights of columns as they are now."""
     for r in range(len(columns)):
         out[r] = weight_now(rule, state, columns[r])
 
 
 @inlined
-def advance(rule: Rule, state: State) -> None:
+def advance(rule: OnePassSettings, state: OnePassState) -> None:
     """Advance the clocks to the next list."""
     t = state.now[0] + 1.0
     state.now[0] = t
@@ -157,7 +157,7 @@ def advance(rule: Rule, state: State) -> None:
 
 
 @inlined
-def step(rule: Rule, state: State, columns: Ints, weights: Floats, gradient: Floats) -> None:
+def step(rule: OnePassSettings, state: OnePassState, columns: Ints, weights: Floats, gradient: Floats) -> None:
     """Learn from one list: move the weights of columns, given as they are now, by their gradient and the penalty."""
     advance(rule, state)
     t = state.now[0]
@@ -186,12 +186,12 @@ def step(rule: Rule, state: State, columns: Ints, weights: Floats, gradient: Flo
 
 @compiled
 def learn(
-    rows: Rows,
+    rows: MatrixRows,
     order: Ints,
-    lists: Lists,
+    lists: PairLists,
     pairs: PairRule,
-    rule: Rule,
-    state: State,
+    rule: OnePassSettings,
+    state: OnePassState,
     multiplier: Floats,
     scaled: bool,
     before: Floats,

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ranktune.solvers.core.parameters import part
-from ranktune.solvers.data.query_columns.monotone import within
-from ranktune.solvers.optimizers.batch import Batch, Objective, Point, Trail
+from ranktune.solvers.data.query_columns import within
+from ranktune.solvers.optimizers.batch import Batch, ScaledObjective, SearchPoint, Trail
 
 LOWERED = 0.9
 """The part of L that is tried first at the next step."""
@@ -44,7 +44,7 @@ class FISTA(Batch):
     True
     """
 
-    def search(self, trail: Trail) -> Iterator[Point]:
+    def search(self, trail: Trail) -> Iterator[SearchPoint]:
         """Yield points from that of trail on."""
         point, objective, l1 = trail.point, trail.objective, trail.l1
         curvature = max(float(np.linalg.norm(point.gradient)), 1e-300)  # a first step of length one
@@ -62,17 +62,19 @@ class FISTA(Batch):
             following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
             weights = moved.weights + (t - 1.0) / following * (moved.weights - point.weights)
             t, point = following, moved
-            ahead = Point(weights, *objective.value_and_gradient(weights)) if t > 2.0 else _smooth(point, l1)
+            ahead = SearchPoint(weights, *objective.value_and_gradient(weights)) if t > 2.0 else _smooth(point, l1)
             if not np.isfinite(ahead.value):
                 ahead, t = _smooth(point, l1), 1.0
 
 
-def _smooth(point: Point, l1: float) -> Point:
+def _smooth(point: SearchPoint, l1: float) -> SearchPoint:
     """Return point with the value of the smooth part alone."""
-    return Point(point.weights, point.value - l1 * float(np.abs(point.weights).sum()), point.gradient)
+    return SearchPoint(point.weights, point.value - l1 * float(np.abs(point.weights).sum()), point.gradient)
 
 
-def _step(objective: Objective, ahead: Point, curvature: float, l1: float) -> tuple[Point, float] | None:
+def _step(
+    objective: ScaledObjective, ahead: SearchPoint, curvature: float, l1: float
+) -> tuple[SearchPoint, float] | None:
     """Return the proximal step from ahead, whose value is of f, and the L that it took; None where there is none."""
     for _ in range(100):
         target = ahead.weights - ahead.gradient / curvature
@@ -81,6 +83,6 @@ def _step(objective: Objective, ahead: Point, curvature: float, l1: float) -> tu
         value, gradient = objective.value_and_gradient(weights)
         bound = ahead.value + float(ahead.gradient @ change) + 0.5 * curvature * float(change @ change)
         if value <= bound + ROUNDING * abs(ahead.value):
-            return Point(weights, value + l1 * float(np.abs(weights).sum()), gradient), curvature
+            return SearchPoint(weights, value + l1 * float(np.abs(weights).sum()), gradient), curvature
         curvature *= 2.0
     return None

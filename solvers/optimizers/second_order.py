@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar, cast
 
-from ranktune.solvers.blocks.blocked import Data, blocked
 from ranktune.solvers.core.errors import IncompatibleParts
 from ranktune.solvers.core.parameters import Param, Range, part
+from ranktune.solvers.data.blocked import Data, blocked
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import SCALINGS
 from ranktune.solvers.losses.base import Loss
@@ -25,8 +25,7 @@ from ranktune.solvers.optimizers.batch import MAX_ITERATIONS, Batch
 from ranktune.solvers.optimizers.domination_descent import CURVATURES, DominationProblem
 from ranktune.solvers.optimizers.least_squares import LeastSquares, is_squared_error
 from ranktune.solvers.optimizers.rank_svm.coarse_to_fine import Descent
-from ranktune.solvers.optimizers.rank_svm.regularization_path import Follower, Solution, search
-from ranktune.solvers.optimizers.rank_svm.smoothed_hinge import FIRST_SMOOTHING
+from ranktune.solvers.optimizers.rank_svm.regularization_path import FIRST_SMOOTHING, Follower, Solution, search
 from ranktune.solvers.optimizers.rank_svm.summed_objective import HingeLoss, hinge_objective, pair_totals
 
 PATH_TOLERANCE = 3.0
@@ -67,8 +66,8 @@ class Newton(Batch):
     def check(self, loss: object, penalty: Penalty) -> None:
         """Raise IncompatibleParts for a loss or a penalty that the method is not made for."""
         pairs = isinstance(loss, PairwiseHinge | PairwiseSquaredHinge) and loss.weight == Uniform()
-        known = isinstance(loss, HingeLoss) or is_squared_error(loss)
-        if not (known or (pairs and getattr(loss, "margin", None) == 1.0)):
+        is_supported = isinstance(loss, HingeLoss) or is_squared_error(loss)
+        if not (is_supported or (pairs and getattr(loss, "margin", None) == 1.0)):
             raise IncompatibleParts(
                 f"Newton cannot minimise {loss!r}: it takes the pairwise hinge and squared hinge, with uniform pair "
                 "weights and margin 1, and the squared error of documents. LBFGS and OWLQN take any loss."

@@ -16,7 +16,7 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, listed
 from ranktune.solvers.data.blocks import scores_by_block
-from ranktune.solvers.data.columns.encoding import Encoding, alike
+from ranktune.solvers.data.columns.encoding import TableEncoding, alike
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.columns import as_taken
 
@@ -26,7 +26,7 @@ _NUMBERED = re.compile(r"[fF]([1-9]\d*)")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedFeatures:
     """The features that a ranking needs, in their order: by name, by number, or as many columns as count.
 
     names are None where the ranking knows its features by position; then count columns are needed, at least so many
@@ -38,7 +38,7 @@ class Wanted:
     names: tuple[str, ...] | None = None
     count: int | None = None
     more: bool = False
-    encoding: Encoding | None = None
+    encoding: TableEncoding | None = None
     solver: str = ""
     used: Ints | None = None
 
@@ -95,7 +95,7 @@ class Ranking(Protocol):
         """What it is called in tables and messages."""
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> WantedFeatures:
         """The features that it needs."""
 
     def scores(self, queries: Queries) -> Floats:
@@ -110,7 +110,7 @@ class FeatureRanking:
     """
 
     name: str
-    wanted: Wanted
+    wanted: WantedFeatures
     score: Callable[[Queries], Floats]
     metric: str | None = None
 

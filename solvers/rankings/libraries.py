@@ -20,13 +20,13 @@ import numpy as np
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Floats, Matrix, dense
 from ranktune.solvers.core.errors import DataError, ModelFormatError
-from ranktune.solvers.data.columns.encoding import Category, Encoding
+from ranktune.solvers.data.columns.encoding import Category, TableEncoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.custom import inputs_of, takes_frame
 from ranktune.solvers.models.other_libraries.base import LibraryModel, UnsupportedModelError
 from ranktune.solvers.models.other_libraries.lightgbm import levels_in
 from ranktune.solvers.models.other_libraries.xgboost import model_of
-from ranktune.solvers.rankings.base import FeatureRanking, Wanted
+from ranktune.solvers.rankings.base import FeatureRanking, WantedFeatures
 
 BLOCK_ROWS = 65_536
 """Documents that are made dense at a time."""
@@ -34,7 +34,7 @@ BLOCK_ROWS = 65_536
 
 def of_trees(model: LibraryModel, name: str, missing: float = np.nan) -> FeatureRanking:
     """Return the ranking of a model of LightGBM, XGBoost or CatBoost that was read; missing is a missing value too."""
-    wanted = Wanted(model.names, model.n_features, solver=model.library, used=model.used_features)
+    wanted = WantedFeatures(model.names, model.n_features, solver=model.library, used=model.used_features)
     return _by_levels(name, wanted, model.levels, lambda X: model.scores(np.where(X == missing, np.nan, X)))
 
 
@@ -54,10 +54,10 @@ def of_catboost(model: object, name: str) -> FeatureRanking:
     return FeatureRanking(name, _wanted(getattr(model, "feature_names_", ()), "", "CatBoost"), _in_blocks(raw))
 
 
-def _wanted(names: Sequence[str], numbered: str, solver: str) -> Wanted:
+def _wanted(names: Sequence[str], numbered: str, solver: str) -> WantedFeatures:
     """Return the features of a model, which have names unless these are numbers, from 0, after a text."""
-    own = list(names) != [f"{numbered}{number}" for number in range(len(names))]
-    return Wanted(tuple(names) if own else None, len(names), solver=solver)
+    are_names = list(names) != [f"{numbered}{number}" for number in range(len(names))]
+    return WantedFeatures(tuple(names) if are_names else None, len(names), solver=solver)
 
 
 def of_xgboost(model: Any, name: str) -> FeatureRanking:
@@ -75,18 +75,18 @@ def of_xgboost(model: Any, name: str) -> FeatureRanking:
         data = xgboost.DMatrix(queries.features, missing=missing, feature_names=booster.feature_names)
         return np.asarray(booster.predict(data, output_margin=True))
 
-    return FeatureRanking(name, Wanted(names, int(booster.num_features()), solver="XGBoost"), score)
+    return FeatureRanking(name, WantedFeatures(names, int(booster.num_features()), solver="XGBoost"), score)
 
 
 def _by_levels(
-    name: str, wanted: Wanted, levels: Mapping[int, tuple[str, ...]], score: Callable[[Matrix], Floats]
+    name: str, wanted: WantedFeatures, levels: Mapping[int, tuple[str, ...]], score: Callable[[Matrix], Floats]
 ) -> FeatureRanking:
     """Return the ranking of a model that takes categories as their numbers among levels, by place of the feature."""
     if not levels:
         return FeatureRanking(name, wanted, _in_blocks(score))
     if wanted.names is None:
         raise DataError(f"{name} has categories of features without names, which no table has. Give its scores.")
-    encoding = Encoding(columns={wanted.names[place]: Category(values) for place, values in levels.items()})
+    encoding = TableEncoding(columns={wanted.names[place]: Category(values) for place, values in levels.items()})
     made = [encoding.features_of(feature) for feature in wanted.names]
     ends = np.cumsum(list(map(len, made)))[:-1]
 
@@ -116,7 +116,7 @@ def onnx_file(path: Path) -> FeatureRanking:
     output = "score" if "score" in outputs else outputs[0]
     names = session.get_modelmeta().custom_metadata_map.get("feature_names")
     width = inputs[0].shape[1]
-    wanted = Wanted(_names(names), width if isinstance(width, int) else None)
+    wanted = WantedFeatures(_names(names), width if isinstance(width, int) else None)
 
     def score(X: Matrix) -> Floats:
         values = session.run([output], {inputs[0].name: X.astype(kinds[inputs[0].type])})[0]
@@ -147,10 +147,10 @@ def of_object(model: Any, name: str) -> FeatureRanking | None:
             ) from error
 
     if takes_frame(model):
-        return FeatureRanking(name, Wanted(), lambda queries: predicted(inputs_of(model, queries)))
+        return FeatureRanking(name, WantedFeatures(), lambda queries: predicted(inputs_of(model, queries)))
     names = getattr(model, "feature_names_in_", None)
     count = getattr(model, "n_features_in_", None)
-    wanted = Wanted(None if names is None else tuple(map(str, names)), count)
+    wanted = WantedFeatures(None if names is None else tuple(map(str, names)), count)
     return FeatureRanking(name, wanted, _in_blocks(predicted))
 
 

@@ -1,7 +1,8 @@
-"""From what a user gives as a ranking (a file, a column, an array, a model) to a Ranking."""
+"""From what a user gives as a ranking (a file, a column, an array, a model of any library) to a Ranking."""
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
@@ -19,10 +20,15 @@ from ranktune.solvers.data.readers.formats import READERS, ending, first_line, r
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.sources.inspection import are_positions
 from ranktune.solvers.models.base import Model, load_model
-from ranktune.solvers.models.other_libraries.opening import HEAD, read_other
+from ranktune.solvers.models.other_libraries.base import LibraryModel
+from ranktune.solvers.models.other_libraries.catboost import read_catboost
+from ranktune.solvers.models.other_libraries.lightgbm import read_lightgbm
 from ranktune.solvers.models.other_libraries.ranklib import read_ranklib
+from ranktune.solvers.models.other_libraries.xgboost import read_xgboost
+from ranktune.solvers.models.tree_model import TreeModel
+from ranktune.solvers.models.trees import joined, one_tree
 from ranktune.solvers.rankings import libraries
-from ranktune.solvers.rankings.base import FeatureRanking, Ranking, Wanted
+from ranktune.solvers.rankings.base import FeatureRanking, Ranking, WantedFeatures
 from ranktune.solvers.rankings.scores import scores_by_line, scores_of_array, scores_of_run, scores_of_table
 
 COLUMN = "column:"
@@ -37,20 +43,20 @@ _KINDS = (
 
 
 def open_ranking(
-    given: object, source: object = None, name: str = "the scores", position: str | None = None
+    ranker: object, source: object = None, name: str = "the scores", position: str | None = None
 ) -> Ranking:
     """Return the ranking that a user gives.
 
     Parameters
     ----------
-    given : str, Path, array, data frame, Model or a model of another library
+    ranker : str, Path, array, data frame, Model or a model of another library
         A file: a model of RankTune, LightGBM, XGBoost, CatBoost, RankLib or ONNX; scores one a line in the order of the
         rows; a table with columns qid, docid and score; or a TREC run. Or column:NAME, a column of the data; for
         numbered features column:3 is the third. The name of a column alone suffices where no file has that name. The
         highest values rank first, of positions the lowest; column:-NAME turns that round. Or in memory: scores
         (n_documents,), a frame as a table, a Model, a Booster, an object with predict(X).
     source : object
-        The data, of which given may be a column.
+        The data, of which ranker may be a column.
     name : str
         What an object in memory is called.
     position : str, optional
@@ -61,33 +67,35 @@ def open_ranking(
     DataError, ModelFormatError, ParameterError
         It cannot be read, is damaged, of an unknown kind, or needs a package that is not installed.
     """
-    if isinstance(given, str | Path):
-        return _from_text(given, source, position)
-    if isinstance(given, Model):
-        return of_model(given, given.solver)
-    if isinstance(given, list | tuple | np.ndarray):
-        return scores_of_array(given, name)
-    if is_frame(given):
-        return scores_of_table(given, name)
-    if (ranking := libraries.of_object(given, type(given).__name__)) is not None:
+    if isinstance(ranker, str | Path):
+        return _from_text(ranker, source, position)
+    if isinstance(ranker, Model):
+        return of_model(ranker, ranker.solver)
+    if isinstance(ranker, list | tuple | np.ndarray):
+        return scores_of_array(ranker, name)
+    if is_frame(ranker):
+        return scores_of_table(ranker, name)
+    if (ranking := libraries.of_object(ranker, type(ranker).__name__)) is not None:
         return ranking
-    if hasattr(given, "to_numpy"):  # a series
-        return scores_of_array(given.to_numpy(), name)
-    raise ParameterError(f"a {type(given).__name__} gives no scores. Give scores (n_documents,), a model, or {_KINDS}.")
+    if hasattr(ranker, "to_numpy"):  # a series
+        return scores_of_array(ranker.to_numpy(), name)
+    raise ParameterError(
+        f"a {type(ranker).__name__} gives no scores. Give scores (n_documents,), a model, or {_KINDS}."
+    )
 
 
 def of_model(model: Model, name: str) -> FeatureRanking:
     """Return the ranking of a model of RankTune."""
-    wanted = Wanted(model.feature_names, model.n_features, encoding=model.encoding, solver=model.solver)
+    wanted = WantedFeatures(model.feature_names, model.n_features, encoding=model.encoding, solver=model.solver)
     return FeatureRanking(name, wanted, lambda queries: model.predict(queries), model.metric)
 
 
-def _from_text(given: str | Path, source: object, position: str | None) -> Ranking:
-    text = str(given)
-    path = Path(given)
+def _from_text(ranker: str | Path, source: object, position: str | None) -> Ranking:
+    text = str(ranker)
+    path = Path(ranker)
     if path.is_file():
         return _from_file(path)
-    if isinstance(given, str) and text.startswith(COLUMN):
+    if isinstance(ranker, str) and text.startswith(COLUMN):
         return of_column(text.removeprefix(COLUMN), source, position)
     if path.is_dir():
         raise DataError(f"{path} is a folder. Give {_KINDS}.")
@@ -113,7 +121,7 @@ class ColumnRanking(FeatureRanking):
             raise DataError(f"{self.name}: the features of the data have no names. Give {COLUMN}NUMBER, from 1.")
         wanted = self.wanted
         if names is not None and 0 < number <= len(names) and self.column not in names:
-            wanted = Wanted((names[number - 1],), 1)
+            wanted = WantedFeatures((names[number - 1],), 1)
         values = FeatureRanking(self.name, wanted, self.score).scores(queries)
         guessed = plain(self.column) in USUAL["position"].names or are_positions(values, queries, FEW)
         if guessed and not self.is_position:
@@ -136,7 +144,7 @@ def of_column(name: str, source: object = None, position: str | None = None) -> 
     column = name[1:] if turned else name
     if columns and column not in columns:
         raise DataError(f"{COLUMN}{name}: there is no such column of the data. {nearest(column, columns)}")
-    wanted = Wanted((f"f{column}" if column.isdecimal() and column not in columns else column,), 1)
+    wanted = WantedFeatures((f"f{column}" if column.isdecimal() and column not in columns else column,), 1)
     is_position = column == position
     return ColumnRanking(
         f"{COLUMN}{name}", wanted, _first_column, column=column, turned=turned, is_position=is_position
@@ -178,7 +186,7 @@ def _from_file(path: Path) -> Ranking:
     if start.startswith(b"## "):
         model = read_ranklib(path)
         ranking = of_model(model, str(path))
-        return replace(ranking, wanted=Wanted(count=model.n_features, more=True))
+        return replace(ranking, wanted=WantedFeatures(count=model.n_features, more=True))
     if not head.startswith((b"PAR1", b"ARROW1")) and number_of(first_line(path)) is not None:
         return scores_by_line(path)
     reader = reader_of(path)
@@ -188,3 +196,71 @@ def _from_file(path: Path) -> Ranking:
         return scores_of_table(path, str(path))
     table = catalogue.open_table(path)
     return scores_by_line(path) if table is None else scores_of_table(table.frame, str(path))
+
+
+HEAD = 1 << 14
+"""So many bytes of a file tell what it is."""
+_DUMPS = {
+    "XGBoost": re.compile(
+        rb'(?s)\[?\s*{\s*"(nodeid|leaf)"|\[\s*"|(booster\[0\]:\s*)?(0:(\[[^\]]+\] yes=|leaf=)|digraph {)'
+        rb'|{.*"model/xgboost\+json"|{\s*("objective"\s*:\s*"[^"]*",\s*)?"splits"'
+    ),
+    "LightGBM": re.compile(rb'{\s*("name"\s*:\s*"tree"|"average_output")'),
+}
+"""What dump_model and get_dump write begins so, also for Elasticsearch. It lacks some of what a score is made of."""
+_CATBOOST = re.compile(rb'\s*{\s*"(ctr_data|features_info|oblivious_trees)"')
+
+
+def read_other(path: Path, head: bytes) -> LibraryModel | None:
+    """Return the model in a file that begins with head, None where none of the libraries wrote it.
+
+    Raises ModelFormatError for a model that is damaged, or of a kind that is not read.
+    """
+    start = head.lstrip()
+    if start.startswith(b"CBM1"):
+        raise ModelFormatError(
+            f"{path} is a binary model of CatBoost, which only CatBoost reads. Save the model as JSON: "
+            'CatBoost().load_model(FILE), then save_model("model.json", format="json").'
+        )
+    for library, dump in _DUMPS.items():
+        if dump.match(start):
+            raise ModelFormatError(
+                f"{path} is a dump of a model of {library}, which lacks parts of the model. Save the model by "
+                f"save_model, and give that file."
+            )
+    if start.startswith((b"tree\n", b"tree\r\n")):
+        return read_lightgbm(path)
+    if _CATBOOST.match(head):
+        return read_catboost(path)
+    by_xgboost = start[:1] == b"{" and b'"learner"' in head and b'"ranktune-model"' not in head
+    return read_xgboost(path) if by_xgboost or path.suffix.lower() == ".ubj" else None
+
+
+def model_in(path: Path) -> TreeModel | None:
+    """Return the model of another library in a file, None where the file is of another kind or cannot be read.
+
+    Its score is the sum of the values of its trees; the base of the library is the first of them.
+
+    Raises ModelFormatError as read_other does, and for trees that compare anything but numbers.
+    """
+    read = read_other(path, _head(path))
+    if read is None:
+        return None
+    if read.columns.computed or read.levels:
+        raise ModelFormatError(
+            f"{path} has splits by categories, or takes 0 for missing, which trees of RankTune do not. It can be "
+            f"evaluated, or be a baseline. For other uses, train it in {read.library} without them."
+        )
+    trees = joined([one_tree([], [], [], [], [read.base], []), read.trees]) if read.base else read.trees
+    return TreeModel(trees, read.n_features, read.library, feature_names=read.names)
+
+
+def _head(path: Path) -> bytes:
+    """Return the first bytes of a file, none where it is no file or cannot be read."""
+    if not path.is_file():  # a pipe would wait
+        return b""
+    try:
+        with path.open("rb") as file:
+            return file.read(HEAD)
+    except OSError:
+        return b""

@@ -21,7 +21,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.streams import Position, lines_of, words_of
 from ranktune.solvers.data.readers.tables.opening import open_table, read_roles
 from ranktune.solvers.data.readers.tables.runs import read_run
-from ranktune.solvers.rankings.base import Wanted, checked_scores
+from ranktune.solvers.rankings.base import WantedFeatures, checked_scores
 
 ROLES = {"qid": usual("qid", "group", "query"), "document": DOCUMENTS, "score": usual("score")}
 ByDocument = Mapping[str, float]
@@ -34,7 +34,7 @@ class RowScores:
     name: str
     values: Floats
     query_ids: Sequence[str] | None = None
-    wanted: Wanted = field(default=Wanted())
+    wanted: WantedFeatures = field(default=WantedFeatures())
 
     def scores(self, queries: Queries) -> Floats:
         """Return the score of each document. Raises DataError where there is not one a row, or a query id differs."""
@@ -54,10 +54,10 @@ class RowScores:
 
     def _check_ids(self, queries: Queries) -> None:
         expected = queries.in_caller_order(queries.query_ids[queries.query_of_document])
-        for row, (given, known) in enumerate(zip(self.query_ids or (), ids_of(expected), strict=True)):
-            if given != known:
+        for row, (here, there) in enumerate(zip(self.query_ids or (), ids_of(expected), strict=True)):
+            if here != there:
                 raise DataError(
-                    f"{self.name}: row {row} has a score of query {given}, and the data have query {known} there. Give "
+                    f"{self.name}: row {row} has a score of query {here}, and the data have query {there} there. Give "
                     "scores in the order of the rows of the data, or add a column of document ids."
                 )
 
@@ -73,7 +73,7 @@ class IdScores:
     name: str
     by_query: Mapping[str, ByDocument]
     is_run: bool
-    wanted: Wanted = field(default=Wanted())
+    wanted: WantedFeatures = field(default=WantedFeatures())
 
     def covers(self, queries: Queries) -> bool:
         """Return whether it ranks any of the queries."""
@@ -104,8 +104,8 @@ class IdScores:
         return checked_scores(values, queries, self.name)
 
     def _of_query(self, query: str, documents: Sequence[str]) -> Floats:
-        known = self.by_query[query]
-        scores = np.array([known.get(document, math.nan) for document in documents])
+        score_of = self.by_query[query]
+        scores = np.array([score_of.get(document, math.nan) for document in documents])
         absent = np.isnan(scores)
         if not absent.any():
             return scores
@@ -115,7 +115,7 @@ class IdScores:
                 "be the same text in both. Add documents of that query, or leave it out of the data."
             )
         if self.is_run:
-            lowest = min(known.values())
+            lowest = min(score_of.values())
             return np.where(absent, lowest - max(1.0, abs(lowest)), scores)
         raise DataError(
             f"{self.name} has no score of document {documents[int(np.argmax(absent))]} of query {query} "
@@ -125,13 +125,15 @@ class IdScores:
 
     def warn_of_unknown(self, parts: Iterable[Queries]) -> None:
         """Warn (RankTuneWarning) of documents, in queries of the parts, that none of the parts holds."""
-        held: dict[str, set[str]] = {}
+        present: dict[str, set[str]] = {}
         for queries in parts:
             if queries.document_ids is not None:
                 ids = ids_of(queries.document_ids)
                 for number, query in enumerate(ids_of(queries.query_ids)):
-                    held.setdefault(query, set()).update(ids[queries.starts[number] : queries.starts[number + 1]])
-        unknown = sum(len(self.by_query[query].keys() - ids) for query, ids in held.items() if query in self.by_query)
+                    present.setdefault(query, set()).update(ids[queries.starts[number] : queries.starts[number + 1]])
+        unknown = sum(
+            len(self.by_query[query].keys() - ids) for query, ids in present.items() if query in self.by_query
+        )
         if unknown:
             warnings.warn(
                 f"{self.name} ranks {unknown} documents that the data do not hold: they are left out.",

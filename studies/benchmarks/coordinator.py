@@ -17,23 +17,23 @@ from typing import TypeVar, cast
 import numpy as np
 
 from ranktune.solvers.core.space import Value
-from ranktune.studies.benchmarks.tables import Row, Table
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
+from ranktune.tuner.evaluation.task import Task, TaskOutcome
 from ranktune.tuner.search.dispatcher import Clock
 from ranktune.tuner.search.loop import TrialLoop
 from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.workers.executor import InProcess
-from ranktune.tuner.workers.limits import Limits
+from ranktune.tuner.workers.limits import CallLimits
 
 PER_QUERY = np.random.default_rng(0).random(160)
-OUTCOME = Outcome({"ndcg@10": PER_QUERY}, 1.0, 0.0)
+OUTCOME = TaskOutcome({"ndcg@10": PER_QUERY}, 1.0, 0.0)
 
 T = TypeVar("T")
 
 
-def _nothing(task: Task) -> Outcome:
+def _nothing(task: Task) -> TaskOutcome:
     return OUTCOME
 
 
@@ -46,7 +46,7 @@ class SimulatedClock(Clock):
     def __init__(self) -> None:
         self._real, self._ahead = time.perf_counter(), 0.0
         self.waited = 0.0
-        self.ends: list[tuple[float, int, Future[Outcome]]] = []
+        self.ends: list[tuple[float, int, Future[TaskOutcome]]] = []
 
     def now(self) -> float:
         """Return the seconds since the beginning."""
@@ -57,7 +57,7 @@ class SimulatedClock(Clock):
         self._ahead += seconds
         self.waited += seconds
 
-    def wait(self, futures: Collection[Future[Outcome]], seconds: float) -> set[Future[Outcome]]:
+    def wait(self, futures: Collection[Future[TaskOutcome]], seconds: float) -> set[Future[TaskOutcome]]:
         """Jump to the next end, by seconds at most, and return the futures that have ended."""
         if self.ends and self.ends[0][0] > self.now():
             self.sleep(min(self.ends[0][0] - self.now(), seconds))
@@ -75,12 +75,12 @@ class SimulatedWorkers(InProcess):
     def __init__(self, jobs: int, seconds: float, clock: SimulatedClock) -> None:
         self.jobs, self._seconds, self._clock, self._count = jobs, seconds, clock, 0
 
-    def submit(self, function: Callable[..., T], *arguments: object, limits: Limits | None = None) -> Future[T]:
+    def submit(self, function: Callable[..., T], *arguments: object, limits: CallLimits | None = None) -> Future[T]:
         """Schedule the end of a trial without running it."""
         future: Future[T] = Future()
         self._count += 1
         heapq.heappush(
-            self._clock.ends, (self._clock.now() + self._seconds, self._count, cast(Future[Outcome], future))
+            self._clock.ends, (self._clock.now() + self._seconds, self._count, cast(Future[TaskOutcome], future))
         )
         return future
 
@@ -97,12 +97,12 @@ def load(workers: int, seconds: float, trials: int, sampler: str = "random") -> 
         loop = TrialLoop(study, "", record, task_of, executor, Silent(), _nothing, clock=clock)
         begun = clock.now()
         loop.run()
-        taken = clock.now() - begun
+        spent = clock.now() - begun
         record.close()
     return {
-        "workers": workers, "s a trial": seconds, "trials": trials, "asks a s": trials / taken,
-        "coordinator busy": f"{1.0 - clock.waited / taken:.0%}",
-        "workers used": f"{trials * seconds / workers / taken:.0%}",
+        "workers": workers, "s a trial": seconds, "trials": trials, "asks a s": trials / spent,
+        "coordinator busy": f"{1.0 - clock.waited / spent:.0%}",
+        "workers used": f"{trials * seconds / workers / spent:.0%}",
     }  # fmt: skip
 
 
@@ -110,7 +110,7 @@ def scale(
     workers: list[int] | None = None,
     sampler: str = "random",
     rounds: int = 3,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Print how busy a coordinator is with so many workers, for trials of 1 and of 60 seconds.
 
     Parameters
@@ -124,4 +124,4 @@ def scale(
     """
     counts = workers or [10, 100, 1000]
     rows = [load(n, seconds, max(rounds * n, 100), sampler) for seconds in (1.0, 60.0) for n in counts]
-    return [Table(f"The load of a coordinator, sampler {sampler}, simulated workers", rows)]
+    return [BenchmarkTable(f"The load of a coordinator, sampler {sampler}, simulated workers", rows)]

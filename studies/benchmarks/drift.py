@@ -17,9 +17,8 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.studies.benchmarks.tables import Row, Table
-from ranktune.tuner.drift.features import largest_difference, moved
-from ranktune.tuner.drift.quality import Known, quality
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
+from ranktune.tuner.drift.quality import ExpectedQuality, largest_difference, moved, quality
 from ranktune.tuner.drift.reference import Reference
 from ranktune.tuner.drift.watching import FALSE, rate_of
 from ranktune.tuner.statistics.measured import Interval
@@ -46,9 +45,9 @@ class Day:
 
 def day(generator: np.random.Generator, count: int, noise: float = NOISE, change: Change | None = None) -> Day:
     """Return queries of a day; change takes the features, (count, LENGTH, FEATURES), and gives others."""
-    common, own = (generator.normal(size=(count, n, FEATURES)) for n in (1, LENGTH))
-    base = np.sqrt(CORRELATION) * common + np.sqrt(1.0 - CORRELATION) * own
-    latent = own @ WEIGHTS + noise * generator.normal(size=(count, LENGTH))
+    common, single = (generator.normal(size=(count, n, FEATURES)) for n in (1, LENGTH))
+    base = np.sqrt(CORRELATION) * common + np.sqrt(1.0 - CORRELATION) * single
+    latent = single @ WEIGHTS + noise * generator.normal(size=(count, LENGTH))
     base[..., 4:6] = np.exp(2.0 * base[..., 4:6])
     base[..., 6:8] = base[..., 6:8] > 1.8
     base[..., 8] = common[..., 8]
@@ -56,7 +55,7 @@ def day(generator: np.random.Generator, count: int, noise: float = NOISE, change
     X = (base if change is None else change(base)).reshape(-1, FEATURES)
     grades = np.digitize(latent / np.sqrt(WEIGHTS @ WEIGHTS + noise**2), [RELEVANT - 0.6, RELEVANT])
     queries = Queries.from_arrays(X, grades.ravel(), group=[LENGTH] * count)
-    return Day(queries, parse_metric(METRIC).per_query((own @ WEIGHTS).ravel(), queries))
+    return Day(queries, parse_metric(METRIC).per_query((single @ WEIGHTS).ravel(), queries))
 
 
 def noise_of(loss: float) -> float:
@@ -88,14 +87,16 @@ def missing(X: Floats) -> Floats:
     return X
 
 
-def watched(study: tuple[Reference, Known], new: Day, generator: np.random.Generator) -> Floats:
+def watched(study: tuple[Reference, ExpectedQuality], new: Day, generator: np.random.Generator) -> Floats:
     """Return whether `watch` raises an alarm on a day, by the features, by the metric; how many have moved, (4,)."""
-    before, known = study
+    before, expected = study
     rate = rate_of(ALARM, 2)
     now = Reference.of(model(), new.queries, before)
     features = largest_difference(before, now, generator, rate) <= rate
     ids = [f"new {k}" for k in range(len(new.values))]
-    metric = not quality(METRIC, ids, new.values, None, known, Interval(known.mean, known.mean, known.mean), rate).holds
+    metric = not quality(
+        METRIC, ids, new.values, None, expected, Interval(expected.mean, expected.mean, expected.mean), rate
+    ).holds
     return np.array([features or metric, features, metric, sum(each.q <= FALSE for each in moved(before, now))], float)
 
 
@@ -104,11 +105,11 @@ def model() -> LinearModel:
     return LinearModel(np.ones(FEATURES), solver="RankSVM")
 
 
-def study(generator: np.random.Generator, training: int, test: int) -> tuple[Reference, Known]:
+def study(generator: np.random.Generator, training: int, test: int) -> tuple[Reference, ExpectedQuality]:
     """Return what a study keeps."""
     values = day(generator, test).values
-    known = Known.of("test", [f"test {k}" for k in range(test)], values, None, Interval(0.0, 0.0, 0.0))
-    return Reference.of(model(), day(generator, training).queries), known
+    expected = ExpectedQuality.of("test", [f"test {k}" for k in range(test)], values, None, Interval(0.0, 0.0, 0.0))
+    return Reference.of(model(), day(generator, training).queries), expected
 
 
 def main(
@@ -120,7 +121,7 @@ def main(
     test: int = 10_000,
     loss: float = 0.02,
     seed: int = 0,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Count the alarms of `watch` on simulated days, without and with drift.
 
     Parameters
@@ -146,8 +147,8 @@ def main(
 
     def alarms(make: Callable[[], Day], count: int, days: int) -> Floats:
         """Return what is found on days of some studies, (count, days, 4)."""
-        own = (study(generator, training, test) for _ in range(count))
-        return np.array([[watched(each, make(), generator) for _ in range(days)] for each in own])
+        series = (study(generator, training, test) for _ in range(count))
+        return np.array([[watched(each, make(), generator) for _ in range(days)] for each in series])
 
     quiet = alarms(lambda: day(generator, queries), studies, days)
     by_study, means = quiet[..., 0].mean(axis=1), [f"{mean:.1%}" for mean in quiet.mean(axis=(0, 1))]
@@ -181,4 +182,7 @@ def main(
         f"has a standard deviation of {deviation:.2f} by query."
     )
     other = "by day 2: an alarm on one of two days. features, metric: of day 1; moved: features called moved on it."
-    return [Table(f"Days without drift: {sizes}", [level], note), Table(f"Days with drift: {sizes}", rows, other)]
+    return [
+        BenchmarkTable(f"Days without drift: {sizes}", [level], note),
+        BenchmarkTable(f"Days with drift: {sizes}", rows, other),
+    ]

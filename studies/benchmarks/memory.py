@@ -26,7 +26,7 @@ from ranktune.solvers.core.memory import format_size
 from ranktune.solvers.data.disk.stored import write_queries
 from ranktune.solvers.registry import SOLVERS
 from ranktune.studies.benchmarks.cases import case
-from ranktune.studies.benchmarks.tables import Row, Table
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
 from ranktune.tuner.workers.fork_server import ONE_THREAD
 
 FIT_FACTOR, FIT_EXTRA = 1.3, 150e6
@@ -73,7 +73,7 @@ def peak_bytes(name: str, folder: Path) -> float:
 def of_fits(
     solver: list[str] | None = None,
     name: str = "a",
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Print the peak memory of fitting each linear solver, beside its bound.
 
     Parameters
@@ -84,16 +84,16 @@ def of_fits(
         One of those of the module cases: a, as, c, d.
     """
     queries = case(name)
-    held = sum(array.nbytes for array in stored_arrays(queries.features))
-    allowed = FIT_FACTOR * held + FIT_EXTRA
+    stored = sum(array.nbytes for array in stored_arrays(queries.features))
+    allowed = FIT_FACTOR * stored + FIT_EXTRA
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         write_queries(queries, Path(folder))
         del queries
-        for each in solver or [name for name, known in SOLVERS.items() if issubclass(known, LinearRanker)]:
+        for each in solver or [name for name, kind in SOLVERS.items() if issubclass(kind, LinearRanker)]:
             peak = peak_bytes(each, Path(folder))
             rows.append({"solver": each, "peak MB": round(peak / 1e6), "within": peak <= allowed})
-    return [Table(f"case {name}: features {held / 1e6:.0f} MB, allowed {allowed / 1e6:.0f} MB", rows)]
+    return [BenchmarkTable(f"case {name}: features {stored / 1e6:.0f} MB, allowed {allowed / 1e6:.0f} MB", rows)]
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,8 @@ def _sizes(pid: int) -> dict[str, int]:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
         return sizes
-    known = (line.partition(":") for line in lines)
-    return sizes | {name: 1024 * int(value.split()[0]) for name, _, value in known if name in sizes}
+    fields = (line.partition(":") for line in lines)
+    return sizes | {name: 1024 * int(value.split()[0]) for name, _, value in fields if name in sizes}
 
 
 def write_data(path: Path, n_documents: int, n_features: int = FEATURES) -> int:
@@ -162,7 +162,7 @@ def of_studies(
     seconds: float = 180.0,
     jobs: int = 1,
     memory: str | None = None,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Print the peak memory of studies on data of several sizes, beside its bound.
 
     Parameters
@@ -192,4 +192,4 @@ def of_studies(
             }
         )  # fmt: skip
     limit = f", --memory {memory}" if memory else ""
-    return [Table(f"Peak memory of tune: {seconds:g} s, {jobs} job{'s' * (jobs > 1)}{limit}", rows)]
+    return [BenchmarkTable(f"Peak memory of tune: {seconds:g} s, {jobs} job{'s' * (jobs > 1)}{limit}", rows)]

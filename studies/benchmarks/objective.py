@@ -22,8 +22,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.studies.benchmarks.cases import many_queries
-from ranktune.studies.benchmarks.comparing import take_turns
-from ranktune.studies.benchmarks.tables import Row, Table
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, take_turns
 from ranktune.studies.papers.figures.ranksvm import objective, two_classes
 
 TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -34,7 +33,7 @@ OURS = "RankSVM"
 
 
 @dataclass(frozen=True)
-class Reached:
+class ReachedObjective:
     """What a method reached with a tolerance: the median of its seconds, and the objective of its weights."""
 
     method: str
@@ -62,7 +61,7 @@ METHODS: Mapping[str, Callable[[Queries, float, float], Floats]] = {
 }
 
 
-def measure(queries: Queries, C: float, tolerances: Sequence[float], repeats: int) -> list[Reached]:
+def measure(queries: Queries, C: float, tolerances: Sequence[float], repeats: int) -> list[ReachedObjective]:
     """Return what each method reached with each tolerance; the methods take turns."""
     reached = []
     for tolerance in tolerances:
@@ -72,7 +71,8 @@ def measure(queries: Queries, C: float, tolerances: Sequence[float], repeats: in
                 {name: partial(method, queries, C, tolerance) for name, method in METHODS.items()}, repeats
             )
         reached += [
-            Reached(name, turns.median(name), objective(queries, w, C, power=2)) for name, w in turns.values.items()
+            ReachedObjective(name, turns.median(name), objective(queries, w, C, power=2))
+            for name, w in turns.values.items()
         ]
     return reached
 
@@ -81,7 +81,7 @@ def main(
     queries: int = 25,
     penalty: list[float] | None = None,
     repeats: int = 1,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Compare the seconds until solvers of one problem reach an equal objective.
 
     Parameters
@@ -100,17 +100,17 @@ def main(
         runs = measure(data, C, TOLERANCES, repeats)
         lowest = min(run.objective for run in runs)
         title = f"Seconds to the lowest objective, C = {C:g}: {data.n_documents:,} documents, {n_pairs:,} pairs"
-        tables.append(Table(title, [_row(name, runs, lowest) for name in METHODS]))
+        tables.append(BenchmarkTable(title, [_row(name, runs, lowest) for name in METHODS]))
     return tables
 
 
-def _row(name: str, runs: Sequence[Reached], lowest: float) -> Row:
+def _row(name: str, runs: Sequence[ReachedObjective], lowest: float) -> Row:
     of_method, of_ranktune = ([_shortest(each, runs, lowest * (1.0 + gap)) for gap in GAPS] for each in (name, OURS))
     seconds = {f"to {gap:g}": shortest for gap, shortest in zip(GAPS, of_method, strict=True)}
     ratio = of_method[1] / of_ranktune[1] if of_method[1] is not None and of_ranktune[1] is not None else None
     return {"method": name, **seconds, f"times ours, to {GAPS[1]:g}": ratio}
 
 
-def _shortest(method: str, runs: Sequence[Reached], at_most: float) -> float | None:
+def _shortest(method: str, runs: Sequence[ReachedObjective], at_most: float) -> float | None:
     """Return the seconds of the shortest run of a method whose objective is low enough; None where there is none."""
     return min((run.seconds for run in runs if run.method == method and run.objective <= at_most), default=None)

@@ -15,10 +15,8 @@ from ranktune.solvers.data.blocks import block_of, query_ranges
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 from ranktune.studies.benchmarks.cases import many_queries, many_sparse_queries
-from ranktune.studies.benchmarks.comparing import Turns, Work, take_turns
-from ranktune.studies.benchmarks.tables import Row, Table, judged
-from ranktune.tuner.one_pass.race import Look
-from ranktune.tuner.one_pass.result import Configuration, ConfigurationSpace
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, Turns, Work, judged, take_turns
+from ranktune.tuner.one_pass.result import ConfigurationSpace, Look, PassConfiguration
 from ranktune.tuner.one_pass.tuning import BLOCK_ROWS, OnePassTuning
 
 ALONE = 8
@@ -40,7 +38,7 @@ def main(
     features: int = 100_000,
     configurations: int = 64,
     repeats: int = 3,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Compare a pass of many configurations with one alone.
 
     Parameters
@@ -70,7 +68,7 @@ def main(
                 "all/alone": ALONE * turns.ratio("all", "alone"), "race/alone": ALONE * turns.ratio("race", "alone"),
             }  # fmt: skip
             rows.append(judged(row, "" if data.is_sparse else WANTED))
-    return [Table("Processor microseconds a document", rows)]
+    return [BenchmarkTable("Processor microseconds a document", rows)]
 
 
 def measured(data: Queries, solvers: tuple[str, ...], count: int, repeats: int, metric: Metric) -> Turns:
@@ -85,7 +83,7 @@ def measured(data: Queries, solvers: tuple[str, ...], count: int, repeats: int, 
     return take_turns(works, repeats)
 
 
-def progressive_alone(configuration: Configuration, data: Queries, metric: Metric) -> Floats:
+def progressive_alone(configuration: PassConfiguration, data: Queries, metric: Metric) -> Floats:
     """Return the metric of each query before one configuration alone learned from it."""
     ranker = clone(configuration.ranker())
     blocks = (block_of(data, *limits) for limits in query_ranges(data.starts, BLOCK_ROWS))

@@ -21,8 +21,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.text import read_text
 from ranktune.solvers.data.sources.catalogue import read
 from ranktune.studies.benchmarks.cases import many_queries, write_text
-from ranktune.studies.benchmarks.comparing import Turns, Work, take_turns
-from ranktune.studies.benchmarks.tables import Row, Table, judged
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, Turns, Work, judged, take_turns
 
 OURS = ("RankTune, float32", "RankTune, float64")
 WANTED = {"polars read_csv": "times faster <= 1.5"}
@@ -67,7 +66,7 @@ def compare_csv(queries: Queries, folder: Path, rounds: int = 3) -> tuple[Turns,
 def main(
     rounds: int = 3,
     queries: int = 400,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Compare the time of readers, and check that their arrays are equal.
 
     Parameters
@@ -85,7 +84,7 @@ def main(
         return [*tables, _table("csv", folder / "table.csv", csv, OURS[0])]
 
 
-def _table(what: str, file: Path, compared: tuple[Turns, bool], base: str) -> Table:
+def _table(what: str, file: Path, compared: tuple[Turns, bool], base: str) -> BenchmarkTable:
     """Return the seconds of each reader, and how many times faster than the base each is."""
     turns, same = compared
     megabytes, queries = file.stat().st_size / 1e6, turns.values[OURS[0]]
@@ -96,7 +95,7 @@ def _table(what: str, file: Path, compared: tuple[Turns, bool], base: str) -> Ta
         rows.append(judged(row, WANTED.get(name, "")))
     shape = f"{queries.n_documents:,} x {queries.n_features}"
     note = "The arrays are equal." if same else "THE ARRAYS DIFFER."
-    return Table(f"{what}: {megabytes:.1f} MB, {shape}, times faster than {base}", rows, note, failed=not same)
+    return BenchmarkTable(f"{what}: {megabytes:.1f} MB, {shape}, times faster than {base}", rows, note, failed=not same)
 
 
 def _same(queries: Queries, X: sparse.csr_matrix, y: Floats, qid: Ints) -> bool:

@@ -27,7 +27,7 @@ from rich.console import Console
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, RankTuneError
-from ranktune.studies.benchmarks.tables import Row, Table, clauses, drawn, text_of
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, clauses, drawn, text_of
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -41,7 +41,7 @@ LIBRARIES = (
 
 
 @dataclass(frozen=True)
-class Result:
+class BenchmarkResult:
     """A benchmark's tables and how they were measured.
 
     date      of the beginning, UTC
@@ -61,7 +61,7 @@ class Result:
     python: str
     load: float
     versions: dict[str, str]
-    tables: list[Table]
+    tables: list[BenchmarkTable]
     source: str = ""
 
     def write(self, path: Path) -> None:
@@ -73,7 +73,7 @@ class Result:
         """Return the result in a file. Raises DataError where it is not one."""
         try:
             values: Json = json.loads(path.read_text(encoding="utf-8"))
-            return cls(**values | {"tables": [Table(**table) for table in values["tables"]]})
+            return cls(**values | {"tables": [BenchmarkTable(**table) for table in values["tables"]]})
         except (ValueError, TypeError, KeyError) as error:
             raise DataError(f"{path}: not a stored result of a benchmark. Run the benchmark again.") from error
 
@@ -86,11 +86,15 @@ class Measurement:
         self._load = psutil.getloadavg()[0]
 
     def result(
-        self, benchmark: str, arguments: list[str], tables: list[Table], module: str = "ranktune.studies.benchmarks"
-    ) -> Result:
+        self,
+        benchmark: str,
+        arguments: list[str],
+        tables: list[BenchmarkTable],
+        module: str = "ranktune.studies.benchmarks",
+    ) -> BenchmarkResult:
         """Return the result of a benchmark that has ended; arguments are those of the command line of the module."""
-        known = {each.name.lower().replace("_", "-"): each.version for each in distributions()}
-        return Result(
+        installed = {each.name.lower().replace("_", "-"): each.version for each in distributions()}
+        return BenchmarkResult(
             benchmark=benchmark,
             command=shlex.join(["python", "-m", module, *arguments]),
             date=self._date.strftime("%Y-%m-%d %H:%M"),
@@ -101,7 +105,7 @@ class Measurement:
             system=f"{platform.system()} {platform.machine()}",
             python=platform.python_version(),
             load=round(self._load, 2),
-            versions={name: known[name] for name in LIBRARIES if name in known},
+            versions={name: installed[name] for name in LIBRARIES if name in installed},
             tables=tables,
         )
 
@@ -137,7 +141,7 @@ def append_result(path: Path | None, result: Json) -> None:
 
 def add_missing(
     planned: Iterable[K],
-    known: MutableMapping[K, V],
+    results: MutableMapping[K, V],
     run: Callable[[K], V],
     path: Path | None,
     seconds: float = float("inf"),
@@ -148,12 +152,12 @@ def add_missing(
     """
     begun = time.monotonic()
     for key in planned:
-        if key not in known and time.monotonic() - begun <= seconds:
-            known[key] = run(key)
-            append_result(path, vars(known[key]))
+        if key not in results and time.monotonic() - begun <= seconds:
+            results[key] = run(key)
+            append_result(path, vars(results[key]))
 
 
-Benchmark: TypeAlias = Callable[..., list[Table]]
+Benchmark: TypeAlias = Callable[..., list[BenchmarkTable]]
 """A command: its docstring says in the section "Parameters" what each is, and `_option` reads it."""
 
 
@@ -208,14 +212,14 @@ def _command(module: str, name: str, benchmark: Benchmark) -> Callable[..., None
         for table in tables:
             console.print(drawn(table, console.width))
         if store is not None:
-            given = list(context.obj or [name, "--store", ""])
-            where = given.index("--store")
-            measurement.result(name, given[:where] + given[where + 2 :], tables, module).write(store)
+            arguments = list(context.obj or [name, "--store", ""])
+            where = arguments.index("--store")
+            measurement.result(name, arguments[:where] + arguments[where + 2 :], tables, module).write(store)
         if any(table.failed for table in tables):
             raise typer.Exit(1)
 
-    given, added = (inspect.signature(each, eval_str=True).parameters.values() for each in (benchmark, _added))
-    parameters = [*(_option(parameter, *words[parameter.name]) for parameter in given), *added]
+    declared, added = (inspect.signature(each, eval_str=True).parameters.values() for each in (benchmark, _added))
+    parameters = [*(_option(parameter, *words[parameter.name]) for parameter in declared), *added]
     run.__doc__ = text
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -239,20 +243,25 @@ does not name one, as "cpu s <= 3" does."""
 SAID = ("wanted", "met", "beside", "found")
 
 
-def goals_table(folder: Path, names: Iterable[str]) -> Table:
+def goals_table(folder: Path, names: Iterable[str]) -> BenchmarkTable:
     """Return a line for each goal in the stored results of benchmarks in a folder, and for each without a result."""
     rows: list[Row] = []
     for name in names:
-        results = [Result.read(path) for path in sorted([*folder.glob(f"{name}.json"), *folder.glob(f"{name}.*.json")])]
+        results = [
+            BenchmarkResult.read(path)
+            for path in sorted([*folder.glob(f"{name}.json"), *folder.glob(f"{name}.*.json")])
+        ]
         rows += [line for result in results for line in _goals_of(result)]
         rows += [] if results else [{"line": name, "figure": "", "goal": "", "is": "missing", "date": ""}]
     absent = ", ".join(str(row["line"]) for row in rows if row["is"] == "missing")
     command = "python -m ranktune.studies.benchmarks NAME --store docs/benchmarks/results/NAME.json"
     note = f"Without a result, where NAME is {absent}: {command}" if absent else ""
-    return Table(f"Goals of the benchmarks: {sum(row['is'] == 'met' for row in rows)} of {len(rows)} met", rows, note)
+    return BenchmarkTable(
+        f"Goals of the benchmarks: {sum(row['is'] == 'met' for row in rows)} of {len(rows)} met", rows, note
+    )
 
 
-def _goals_of(result: Result) -> Iterator[Row]:
+def _goals_of(result: BenchmarkResult) -> Iterator[Row]:
     """Yield a line for each row that says what is wanted, named by its words and whole numbers."""
     for row in (row for table in result.tables for row in table.rows if row.get("wanted")):
         wanted = str(row["wanted"])

@@ -21,8 +21,7 @@ from ranktune.solvers.models.other_libraries.lightgbm import trees_of
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.tree_scoring import walked
 from ranktune.studies.benchmarks.cases import many_queries
-from ranktune.studies.benchmarks.comparing import Work, take_turns
-from ranktune.studies.benchmarks.tables import Row, Table, judged
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, Work, judged, take_turns
 
 BATCHES = (1, 100, 1000, 100_000)
 MIN_SECONDS = 0.02
@@ -74,8 +73,8 @@ def _walked(model: Model, X: Matrix) -> Floats:
     """Return the scores of model, its trees walked down one by one."""
     if isinstance(model, BlendModel):
         queries, total = Queries.from_arrays(X, np.zeros(len(X))), np.zeros(len(X))
-        for part in model.parts:
-            total += walked(part.trees, X) if isinstance(part, TreeModel) else part.predict(queries)
+        for member in model.parts:
+            total += walked(member.trees, X) if isinstance(member, TreeModel) else member.predict(queries)
         return total
     assert isinstance(model, TreeModel)
     return walked(model.trees, X)
@@ -86,7 +85,7 @@ def main(
     leaves: int = 31,
     batches: str = ",".join(map(str, BATCHES)),
     turns: int = 3,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Compare the time of predict on trees and blends with a walk down each tree and with LightGBM.
 
     Parameters
@@ -100,6 +99,6 @@ def main(
     turns : int
         Turns of each.
     """
-    rows = compare(trees, leaves, [int(part) for part in batches.split(",")], turns)
+    rows = compare(trees, leaves, [int(size) for size in batches.split(",")], turns)
     title = f"Microseconds of processor time a document: {trees} trees of {leaves} leaves"
-    return [Table(title, rows, failed=not all(row["same bits"] for row in rows))]
+    return [BenchmarkTable(title, rows, failed=not all(row["same bits"] for row in rows))]

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import Split
 
 TEST_DOCUMENTS = 40_000
 """Documents of the test queries: many, so that the difference of two models is seen."""
@@ -74,13 +74,13 @@ def _additive(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
 
 
 def _linear(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
-    weights, kept = draw.standard_normal(Z.shape[1]), draw.random(Z.shape[1]) < 0.4
-    return np.asarray(Z @ (weights * kept if np.any(kept) else weights))
+    weights, used = draw.standard_normal(Z.shape[1]), draw.random(Z.shape[1]) < 0.4
+    return np.asarray(Z @ (weights * used if np.any(used) else weights))
 
 
 def _mixed(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
     parts = [truth(Z, of_query, draw) for truth in (_linear, _trees(3, 40), _additive)]
-    return np.asarray(sum(part / (part.std() or 1.0) for part in parts))
+    return np.asarray(sum(term / (term.std() or 1.0) for term in parts))
 
 
 def _interactions(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
@@ -196,7 +196,7 @@ def properties(seed: int) -> Kind:
     )
 
 
-def task_of(name: str) -> Split:
+def task_of(name: str) -> QuerySplit:
     """Return the task called KIND-SEED. Raises ParameterError where there is no such kind, or no seed."""
     kind, _, seed = name.partition("-")
     if not seed.isdecimal():
@@ -204,7 +204,7 @@ def task_of(name: str) -> Split:
     return task(kind, int(seed))
 
 
-def task(kind: str, seed: int) -> Split:
+def task(kind: str, seed: int) -> QuerySplit:
     """Return the training, validation and test queries of a task. Raises ParameterError for an unknown kind."""
     settings, lengths, features, draw = _begun(kind, seed)
     origin = np.repeat(np.arange(3), [part.sum() for part in lengths])
@@ -221,7 +221,7 @@ def task(kind: str, seed: int) -> Split:
     if settings.missing:
         X[draw.random(X.shape) < settings.missing * 2.0 / (1.0 + np.exp(-2.0 * Z))] = np.nan
     parts = [Queries.from_arrays(X[origin == k], grades[origin == k], group=lengths[k]) for k in range(3)]
-    return Split(f"{kind}-{seed}", *parts)
+    return QuerySplit(f"{kind}-{seed}", *parts)
 
 
 def sizes(kind: str, seed: int) -> tuple[list[Ints], int]:

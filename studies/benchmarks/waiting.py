@@ -25,7 +25,7 @@ from optuna.trial import TrialState, create_trial
 
 from ranktune.solvers.core.errors import StudyError
 from ranktune.studies.benchmarks.cases import many_queries, write_text
-from ranktune.studies.benchmarks.tables import Row, Table, judged
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, judged
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.search.searches import Search
 from ranktune.tuner.storage.attributes import SECONDS, VARIANCE
@@ -38,7 +38,7 @@ ANSWER = "Use "
 
 
 @dataclass(frozen=True)
-class Taken:
+class CommandTimes:
     """The processor and the wall seconds of a command, and those until it printed a conclusion; NaN without one."""
 
     cpu: float
@@ -46,7 +46,7 @@ class Taken:
     answer: float
 
 
-def taken(command: list[str], folder: Path) -> Taken:
+def times_of(command: list[str], folder: Path) -> CommandTimes:
     """Return what a command of ranktune takes that keeps its files in a folder.
 
     Raises StudyError where it fails.
@@ -65,7 +65,7 @@ def taken(command: list[str], folder: Path) -> Taken:
                 answer = time.perf_counter() - begun
     if process.returncode:
         raise StudyError(f"ranktune {shlex.join(command)} failed: {''.join(printed[-1:])}")
-    return Taken(_of_children() - before, time.perf_counter() - begun, answer)
+    return CommandTimes(_of_children() - before, time.perf_counter() - begun, answer)
 
 
 def _of_children() -> float:
@@ -75,7 +75,7 @@ def _of_children() -> float:
 
 def starting(
     rounds: int = 3,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Measure what a new process takes: a list, and the first data.
 
     Parameters
@@ -83,7 +83,7 @@ def starting(
     rounds : int
         Rounds, of which the medians count.
     """
-    times: dict[str, list[Taken]] = {}
+    times: dict[str, list[CommandTimes]] = {}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as name:
             data, here, empty = Path(name) / "data.txt", Path(name) / "here", Path(name) / "empty"
@@ -91,12 +91,12 @@ def starting(
             data.write_text("".join(lines[:LINES]))
             for what, command, folder in zip(WANTED, (["show"], ["data", str(data)]), (here, empty), strict=True):
                 folder.mkdir()
-                times.setdefault(what, []).append(taken(command, folder))
+                times.setdefault(what, []).append(times_of(command, folder))
     rows: list[Row] = []
-    for what, own in times.items():
-        cpu, wall = (statistics.median(getattr(each, name) for each in own) for name in ("cpu", "wall"))
+    for what, runs in times.items():
+        cpu, wall = (statistics.median(getattr(each, name) for each in runs) for name in ("cpu", "wall"))
         rows.append(judged({"what": what, "cpu s": cpu, "wall s": wall}, WANTED[what]))
-    return [Table(f"New processes: medians of {rounds}", rows)]
+    return [BenchmarkTable(f"New processes: medians of {rounds}", rows)]
 
 
 REQUESTS = {30: 0.005, 100: 0.005, 300: 0.005, 1000: 0.020}
@@ -108,7 +108,7 @@ import sys, tempfile, time
 from pathlib import Path
 import numpy as np
 import ranktune
-from ranktune.dashboards.web.report import write_report
+from ranktune.dashboards.web.page import write_report
 generator = np.random.default_rng(0)
 X = generator.normal(size=(600, 8))
 y = np.digitize(X @ generator.normal(size=8) + generator.normal(size=600), (0.3, 1.0, 1.7))
@@ -128,22 +128,22 @@ with tempfile.TemporaryDirectory() as home:
 def request_seconds(solvers: Sequence[str], n: int, repeats: int = 10) -> list[float]:
     """Return the processor seconds of requests after n trials: refits of hyperparameters are in their mean."""
     space, generator = Study(solvers=tuple(solvers)).union_space(), np.random.default_rng(0)
-    search, taken = Search("", space, learns=True), []
+    search, asked = Search("", space, learns=True), []
     for k in range(n + repeats):
         begun = time.process_time()
         sampler = (
             RandomSampler(seed=k) if k < n else make_sampler("thompson", seed=0, number=k, space=space, costs=True)
         )
         trial, params = search.ask(sampler, None)
-        taken.append(time.process_time() - begun)
-        known = {SECONDS: generator.uniform(1.0, 10.0), VARIANCE: generator.uniform(0.01, 0.02)}
+        asked.append(time.process_time() - begun)
+        attrs = {SECONDS: generator.uniform(1.0, 10.0), VARIANCE: generator.uniform(0.01, 0.02)}
         numbers = [abs(value) for value in params.values() if isinstance(value, float | int)]
         value = float(np.tanh(np.log1p(numbers).sum() / 10.0) + 0.03 * generator.normal())
         distributions = {name: space.distributions[name] for name in params}
         state = TrialState.COMPLETE
-        done = create_trial(state=state, value=value, params=params, distributions=distributions, user_attrs=known)
+        done = create_trial(state=state, value=value, params=params, distributions=distributions, user_attrs=attrs)
         search.tell(trial, done, [done])
-    return taken[n:]
+    return asked[n:]
 
 
 def fixed_seconds(trials: int, compiled: Path) -> float:
@@ -152,16 +152,16 @@ def fixed_seconds(trials: int, compiled: Path) -> float:
     compiled is the folder of the modules' bytecode, which an installed package has beside them.
     """
     command = [sys.executable, "-W", "ignore", "-c", STUDY, str(trials)]
-    given = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    given["PYTHONPYCACHEPREFIX"] = str(compiled)
-    spent, fits = subprocess.run(command, check=True, capture_output=True, text=True, env=given).stdout.split()[-2:]
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    env["PYTHONPYCACHEPREFIX"] = str(compiled)
+    spent, fits = subprocess.run(command, check=True, capture_output=True, text=True, env=env).stdout.split()[-2:]
     return float(spent) - float(fits)
 
 
 def study_cost(
     solvers: str = "RidgeRanker",
     rounds: int = 3,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Measure what a study takes beside its fits: requests, and the fixed cost with imports and report.
 
     Parameters
@@ -189,6 +189,6 @@ def study_cost(
         "Bytecode and machine code are there, as after an earlier study."
     )
     return [
-        Table(f"Processor time of a request, {solvers}", rows, "What met says is of the mean, with refits."),
-        Table("Processor time of a study beside its fits", fixed, note),
+        BenchmarkTable(f"Processor time of a request, {solvers}", rows, "What met says is of the mean, with refits."),
+        BenchmarkTable("Processor time of a study beside its fits", fixed, note),
     ]

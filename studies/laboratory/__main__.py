@@ -12,30 +12,28 @@ from pathlib import Path
 import typer
 
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.cases import seeds_of
 from ranktune.studies.benchmarks.results import Benchmark, add_commands
-from ranktune.studies.benchmarks.tables import Row, Table
-from ranktune.studies.benchmarks.task_table.packing import pack
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
+from ranktune.studies.benchmarks.task_table import pack
 from ranktune.studies.benchmarks.tasks import DRAWN, confirms, task_of
 from ranktune.studies.benchmarks.turnkey.command import cases_of, read_options
 from ranktune.studies.benchmarks.turnkey.peers import with_validation
-from ranktune.studies.laboratory.configurations import configurations
-from ranktune.studies.laboratory.deliveries import Delivered
-from ranktune.studies.laboratory.making import Wanted, make_table, read_rows
-from ranktune.studies.laboratory.portfolios import error_of, scored_on, shown, taken
-from ranktune.studies.laboratory.rows import SHARES
-from ranktune.studies.laboratory.rules import Rules
+from ranktune.studies.laboratory.portfolios import error_of, portfolio_of, scored_on, shown
+from ranktune.studies.laboratory.rows import SHARES, Wanted, configurations, make_table, read_rows
 from ranktune.studies.laboratory.simulating import (
     CONFIRM,
-    Plan,
+    Delivered,
+    SimulationPlan,
     compared,
     figures,
     known_tasks,
     of_tasks,
     simulated,
 )
+from ranktune.studies.laboratory.suggestions import DecisionRules
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 COMPOSITION = "Ranker"
@@ -53,7 +51,7 @@ def table(
     shares: int = 14,
     seconds: float = 10_800.0,
     jobs: int = 1,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Measure what configurations reach on tasks, by checkpoints, at shares of the training queries.
 
     Parameters
@@ -92,7 +90,7 @@ def table(
 def packed(
     keep: Path,
     output: Path,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Write the rows as one small file, which the other commands read too, without the values of test queries.
 
     Parameters
@@ -109,7 +107,7 @@ def packed(
 def portfolio(
     keep: Path,
     seeds: str = "0:72",
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Choose the configurations of boosting that a study tries first, by what they add to its blend for their time.
 
     Parameters
@@ -120,21 +118,21 @@ def portfolio(
         Seeds of drawn tasks, first:last, the last without.
     """
     numbers = {f"{DRAWN}-{seed}": seed for seed in seeds_of(seeds)}
-    known = {name: scored_on(_drawn(seed), STANDARD, keep / f"{name}.npz") for name, seed in numbers.items()}
-    learn, confirm = ([known[task] for task in half] for half in _halves(list(known), keep))
+    tasks = {name: scored_on(_drawn(seed), STANDARD, keep / f"{name}.npz") for name, seed in numbers.items()}
+    learn, confirm = ([tasks[task] for task in half] for half in _halves(list(tasks), keep))
     rows: list[Row] = [
         {
-            "configuration": shown(json.loads(part.name)),
-            "learn": f"{part.learn.mean():+.4f}",
-            "error": f"{error_of(part.learn):.4f}",
-            "confirm": f"{part.confirm.mean():+.4f}",
-            "its error": f"{error_of(part.confirm):.4f}",
-            "time": f"{part.seconds:.2f}",
+            "configuration": shown(json.loads(member.name)),
+            "learn": f"{member.learn.mean():+.4f}",
+            "error": f"{error_of(member.learn):.4f}",
+            "confirm": f"{member.confirm.mean():+.4f}",
+            "its error": f"{error_of(member.confirm):.4f}",
+            "time": f"{member.seconds:.2f}",
         }
-        for part in taken(learn, confirm)
+        for member in portfolio_of(learn, confirm)
     ]
     note = "What the blend loses on test queries without it. The time of a trial and a refit; the mean is 1."
-    return [Table("what is tried first of boosting", rows, note)]
+    return [BenchmarkTable("what is tried first of boosting", rows, note)]
 
 
 def simulate(
@@ -145,7 +143,7 @@ def simulate(
     studies: int | None = None,
     rules: str = "sampler=thompson",
     composition: bool = True,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Simulate studies on the table, and show what they deliver, and the regret of those of all solvers by task.
 
     Parameters
@@ -166,11 +164,11 @@ def simulate(
         Also simulate studies of the solver Ranker alone.
     """
     by_kind: dict[tuple[str, float], list[Delivered]] = {}
-    plan = Plan(seconds or DEFAULT_SECONDS, seeds_of(seeds), studies)
+    plan = SimulationPlan(seconds or DEFAULT_SECONDS, seeds_of(seeds), studies)
     for name, solvers in (("all", STANDARD), *([(COMPOSITION, (COMPOSITION,))] if composition else [])):
         tasks = known_tasks(keep, half, solvers)
-        (known,) = simulated(tasks, plan, [Rules.parse(rules)], lambda line: typer.echo(line, err=True))
-        for each in known:
+        (result,) = simulated(tasks, plan, [DecisionRules.parse(rules)], lambda line: typer.echo(line, err=True))
+        for each in result:
             by_kind.setdefault((name, each.budget), []).append(each)
     of_all = [each for (name, _), studies_of in by_kind.items() if name == "all" for each in studies_of]
     return [*figures(by_kind, half), of_tasks(of_all)]
@@ -183,7 +181,7 @@ def compare(
     seeds: str = "0:1",
     half: str = CONFIRM,
     studies: int | None = None,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Simulate the same studies by several rules, and compare what they deliver with the first of them, in pairs.
 
     Parameters
@@ -201,9 +199,14 @@ def compare(
     studies : int
         The most studies of each time.
     """
-    plan, tasks = Plan(seconds or DEFAULT_SECONDS, seeds_of(seeds), studies), known_tasks(keep, half, STANDARD)
-    known = simulated(tasks, plan, [Rules.parse(each) for each in rules], lambda line: typer.echo(line, err=True))
-    return [compared(rules, known, half)]
+    plan, tasks = (
+        SimulationPlan(seconds or DEFAULT_SECONDS, seeds_of(seeds), studies),
+        known_tasks(keep, half, STANDARD),
+    )
+    runs = simulated(
+        tasks, plan, [DecisionRules.parse(each) for each in rules], lambda line: typer.echo(line, err=True)
+    )
+    return [compared(rules, runs, half)]
 
 
 def _halves(tasks: Sequence[str], keep: Path) -> tuple[list[str], list[str]]:
@@ -221,11 +224,11 @@ def _halves(tasks: Sequence[str], keep: Path) -> tuple[list[str], list[str]]:
     return learn, others
 
 
-def _drawn(seed: int) -> Split:
+def _drawn(seed: int) -> QuerySplit:
     return _usable(task_of(f"{DRAWN}-{seed}"), f"{DRAWN}-{seed}")
 
 
-def _usable(split: Split, name: str) -> Split:
+def _usable(split: QuerySplit, name: str) -> QuerySplit:
     return replace(with_validation(split.allowing_missing()), name=name)
 
 

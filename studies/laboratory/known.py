@@ -13,26 +13,26 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.registry import solver_class
-from ranktune.studies.benchmarks.task_table.rows import Row
+from ranktune.studies.benchmarks.task_table import ConfigurationRow
 from ranktune.studies.benchmarks.tasks import sizes
-from ranktune.studies.laboratory.configurations import Configuration, name_of
+from ranktune.studies.laboratory.rows import Configuration, name_of
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.samplers.first import grows
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.splits.plans import fresh_plan
 from ranktune.tuner.splits.split import Development, as_given, validation_plan
-from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.problem import SplitProblem
 
 HARM = 0.005
 """A choice that tests worse than the first configuration by more than this does harm."""
 
-ByTask = Mapping[str, Mapping[str, Row]]
+ByTask = Mapping[str, Mapping[str, ConfigurationRow]]
 """Rows by task and by configuration."""
 
 
-def by_task(rows: Sequence[Row], share: float = 1.0) -> ByTask:
+def by_task(rows: Sequence[ConfigurationRow], share: float = 1.0) -> ByTask:
     """Return the rows of a share of the queries that did not fail."""
-    result: dict[str, dict[str, Row]] = {}
+    result: dict[str, dict[str, ConfigurationRow]] = {}
     for row in rows:
         if row.share == share and not row.error:
             result.setdefault(row.task, {})[row.configuration] = row
@@ -55,10 +55,10 @@ class KnownTask:
     """
 
     name: str
-    rows: tuple[Row, ...]
+    rows: tuple[ConfigurationRow, ...]
     params: tuple[Configuration, ...]
     space: UnionSpace
-    problem: Problem
+    problem: SplitProblem
     vali_queries: int
     test_queries: int
 
@@ -80,10 +80,10 @@ class KnownTask:
         """The mean of the metric on test queries of each row, (n_rows,)."""
         return np.array([float(np.nanmean(row.test)) for row in self.rows if row.test is not None])
 
-    def scored(self, seconds: float, policy: Policy = POLICY) -> Problem:
+    def scored(self, seconds: float, policy: Policy = POLICY) -> SplitProblem:
         """Return the problem as a study of so many seconds scores its trials: by folds, or once."""
         problem = replace(self.problem, policy=policy)
-        if not problem.durations.is_scored_once(seconds, given=True):
+        if not problem.durations.is_scored_once(seconds, is_given=True):
             return problem
         return replace(problem, plan=as_given(Development(problem.development, self.vali_queries)), fresh=())
 
@@ -109,17 +109,17 @@ def known_task(table: ByTask, name: str, space: UnionSpace) -> KnownTask:
     return KnownTask(name, tuple(rows), tuple(params), space, problem, len(lengths[1]), len(lengths[2]))
 
 
-def _sizes(name: str, row: Row) -> tuple[Sequence[Ints], int]:
+def _sizes(name: str, row: ConfigurationRow) -> tuple[Sequence[Ints], int]:
     """Return the documents of each query of the three parts of a task, and its features."""
     if row.sizes is None:
         kind, _, seed = name.partition("-")
         return sizes(kind, int(seed))
-    known = zip(row.sizes.documents, row.sizes.queries, strict=True)
-    ends = [np.linspace(0, documents, queries + 1).astype(np.int64) for documents, queries in known]
+    pairs = zip(row.sizes.documents, row.sizes.queries, strict=True)
+    ends = [np.linspace(0, documents, queries + 1).astype(np.int64) for documents, queries in pairs]
     return [np.diff(each) for each in ends], row.sizes.features
 
 
-def _problem(name: str, lengths: Sequence[Ints], features: int) -> Problem:
+def _problem(name: str, lengths: Sequence[Ints], features: int) -> SplitProblem:
     """Return the problem of a task of that many documents by query, without data: features are 0, grades at random."""
     each = np.concatenate(lengths[:2])
     starts = np.concatenate([[0], np.cumsum(each)]).astype(np.int64)
@@ -127,4 +127,4 @@ def _problem(name: str, lengths: Sequence[Ints], features: int) -> Problem:
     empty = np.zeros((int(starts[-1]), features), dtype=np.float32)
     queries = Queries(empty, grades, starts, np.arange(len(each)), features_checked=True)
     plan = validation_plan(Development(queries, len(lengths[1])), None, seed=0)
-    return Problem(name, Path(), queries, plan, fresh_plan(plan, queries, seed=0), None)
+    return SplitProblem(name, Path(), queries, plan, fresh_plan(plan, queries, seed=0), None)

@@ -21,11 +21,10 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.solvers.core.files.archives import read_archive
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.laboratory.configurations import Configuration, configurations, name_of
-from ranktune.studies.laboratory.rows import METRIC, best_of, task_of
+from ranktune.studies.laboratory.rows import METRIC, Configuration, best_of, configurations, name_of, task_of
 from ranktune.tuner.policy.blends import Blends, scale
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.first import alike, grows
@@ -52,8 +51,8 @@ def candidates(solvers: Sequence[str]) -> list[Configuration]:
         solver = str(defaults[SOLVER])
         choices: list[dict[str, Value]] = [{}]
         for name in defaults:
-            known = space.distributions[name]
-            values = known.choices if isinstance(known, CategoricalDistribution) and name != SOLVER else ()
+            domain = space.distributions[name]
+            values = domain.choices if isinstance(domain, CategoricalDistribution) and name != SOLVER else ()
             choices += [{name.partition(".")[2]: value} for value in values if value != defaults[name]]
         for choice in choices:
             every = (space.configuration(solver, {**choice, **form}) for form in FORMS.get(solver, ({},)))
@@ -62,12 +61,12 @@ def candidates(solvers: Sequence[str]) -> list[Configuration]:
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoredTask:
     """The configurations that were fitted to a task.
 
     Attributes
     ----------
-    known : list of Configuration
+    configurations : list of Configuration
     seconds : array of shape (m,)
         What a trial and a refit of each take, relative to the mean of those of boosting.
     vali, test : array of shape (m, n_documents)
@@ -76,7 +75,7 @@ class Scored:
 
     queries: Queries
     test_queries: Queries
-    known: Sequence[Configuration]
+    configurations: Sequence[Configuration]
     seconds: Floats
     vali: Floats
     test: Floats
@@ -84,12 +83,12 @@ class Scored:
     @cached_property
     def places(self) -> dict[str, int]:
         """The place of each configuration by its name."""
-        return {name_of(params): place for place, params in enumerate(self.known)}
+        return {name_of(params): place for place, params in enumerate(self.configurations)}
 
     def reached(self, names: Sequence[str]) -> float:
         """Return what the blend of these configurations scores on test queries."""
         places, metric = [self.places[name] for name in names if name in self.places], parse_metric(METRIC)
-        solvers = [str(self.known[place][SOLVER]) for place in places]
+        solvers = [str(self.configurations[place][SOLVER]) for place in places]
         folds = query_folds(self.queries, POLICY.blend.folds, 0)
         alone = {k: metric.per_query(self.vali[place], self.queries) for k, place in enumerate(places)}
         groups = [(str(grows(solver)), solver) for solver in solvers]
@@ -97,7 +96,7 @@ class Scored:
         return metric.mean(blends.of(range(len(places))).shares @ self.test[places], self.test_queries)
 
 
-def scored_on(split: Split, solvers: Sequence[str], path: Path) -> Scored:
+def scored_on(split: QuerySplit, solvers: Sequence[str], path: Path) -> ScoredTask:
     """Fit the candidates to a task, or read what an earlier run wrote to path, and return their scores."""
     vali, test, every = split.vali, split.test, {name_of(params): params for params in candidates(solvers)}
     assert vali is not None
@@ -112,20 +111,22 @@ def scored_on(split: Split, solvers: Sequence[str], path: Path) -> Scored:
             if (spread := scale(scores[0], vali)) > 0.0:
                 best = max(points, key=lambda point: point.vali)
                 took = points[-1].seconds + POLICY.time.refit * best.seconds
-                fitted.append((name, took, *((own / spread).astype(np.float16) for own in scores)))
+                fitted.append((name, took, *((array / spread).astype(np.float16) for array in scores)))
         names, seconds, of_vali, of_test = zip(*fitted, strict=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         np.savez(path, names=names, took=seconds, vali=of_vali, test=of_test)
-    kept = read_archive(path)
-    known = [every[str(name)] for name in kept["names"] if str(name) in every]
-    rows = [place for place, name in enumerate(kept["names"]) if str(name) in every]
-    usual = np.mean([kept["took"][row] for row, params in zip(rows, known, strict=True) if grows(str(params[SOLVER]))])
-    scores_of = (kept[part][rows].astype(np.float64) for part in ("vali", "test"))
-    return Scored(vali, test, known, kept["took"][rows] / usual, *scores_of)
+    stored = read_archive(path)
+    listed = [every[str(name)] for name in stored["names"] if str(name) in every]
+    rows = [place for place, name in enumerate(stored["names"]) if str(name) in every]
+    usual = np.mean(
+        [stored["took"][row] for row, params in zip(rows, listed, strict=True) if grows(str(params[SOLVER]))]
+    )
+    scores_of = (stored[part][rows].astype(np.float64) for part in ("vali", "test"))
+    return ScoredTask(vali, test, listed, stored["took"][rows] / usual, *scores_of)
 
 
 @dataclass(frozen=True)
-class Part:
+class PortfolioMember:
     """A configuration that is taken: what the blend loses by task without it, and the mean of its relative seconds."""
 
     name: str
@@ -139,13 +140,13 @@ def error_of(values: Floats) -> float:
     return float(values.std() / len(values) ** 0.5)
 
 
-def taken(learn: Sequence[Scored], confirm: Sequence[Scored]) -> list[Part]:
+def portfolio_of(learn: Sequence[ScoredTask], confirm: Sequence[ScoredTask]) -> list[PortfolioMember]:
     """Return the configurations of boosting that are worth their time on the tasks to learn from.
 
     One is added, left out or exchanged for another while the mean of the blends, less the price of the time, rises.
     """
     names = [name for name in learn[0].places if all(name in task.places for task in learn)]
-    solver_of = {name: str(learn[0].known[learn[0].places[name]][SOLVER]) for name in names}
+    solver_of = {name: str(learn[0].configurations[learn[0].places[name]][SOLVER]) for name in names}
     others = [name for name in names if not grows(solver_of[name])]
     boosted = [name for name in names if grows(solver_of[name])]
     seconds = {name: float(np.mean([task.seconds[task.places[name]] for task in learn])) for name in boosted}
@@ -159,20 +160,20 @@ def taken(learn: Sequence[Scored], confirm: Sequence[Scored]) -> list[Part]:
             return -np.inf
         return float(reached(parts).mean()) - PRICE * sum(seconds[name] for name in parts)
 
-    known, best = frozenset[str](), -np.inf
+    chosen, best = frozenset[str](), -np.inf
     while True:
-        fewer = [known, *(known - {name} for name in known)]
+        fewer = [chosen, *(chosen - {name} for name in chosen)]
         moves = [*fewer, *(parts | {name} for parts in fewer for name in boosted)]
         move = max((parts for parts in moves if parts), key=worth)
         if worth(move) <= best:
             break
-        known, best = move, worth(move)
-    whole = [reached(known), np.array([task.reached([*others, *known]) for task in confirm])]
+        chosen, best = move, worth(move)
+    whole = [reached(chosen), np.array([task.reached([*others, *chosen]) for task in confirm])]
     result = []
-    for name in known:
-        without = [reached(known - {name}), np.array([task.reached([*others, *known - {name}]) for task in confirm])]
-        result.append(Part(name, whole[0] - without[0], whole[1] - without[1], seconds[name]))
-    return sorted(result, key=lambda part: -part.learn.mean() / part.seconds)
+    for name in chosen:
+        without = [reached(chosen - {name}), np.array([task.reached([*others, *chosen - {name}]) for task in confirm])]
+        result.append(PortfolioMember(name, whole[0] - without[0], whole[1] - without[1], seconds[name]))
+    return sorted(result, key=lambda member: -member.learn.mean() / member.seconds)
 
 
 def shown(params: Configuration) -> str:

@@ -27,18 +27,17 @@ from optuna.study import Study as OptunaStudy
 from optuna.trial import FrozenTrial
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.studies.benchmarks.task_table.rows import Checkpoint, Row, mean_value
-from ranktune.studies.laboratory.configurations import Configuration
+from ranktune.studies.benchmarks.task_table import ConfigurationRow, ModelCheckpoint, mean_value
 from ranktune.studies.laboratory.known import KnownTask
-from ranktune.studies.laboratory.rows import METRIC, task_of
+from ranktune.studies.laboratory.rows import METRIC, Configuration, task_of
 from ranktune.studies.laboratory.suggestions import RANDOM, Answering, Suggested, suggested
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import Task, TaskOutcome
 from ranktune.tuner.policy.actions import Finish
 from ranktune.tuner.policy.next_trial import next_action
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.racing import time_limit
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
-from ranktune.tuner.search.requests import Budget, FinishedTrials, with_chosen
+from ranktune.tuner.search.requests import FinishedTrials, SplitBudget, with_chosen
 from ranktune.tuner.search.search_scheduler import SearchScheduler, observations
 from ranktune.tuner.search.searches import SearchOptions
 from ranktune.tuner.storage.record import finished_trial, number_of
@@ -97,7 +96,7 @@ class Simulated:
         return {self.metric: self.values[number_of(trial)]}
 
 
-Known = dict[tuple[object, ...], Suggested]
+Suggestions = dict[tuple[object, ...], Suggested]
 """The row that answered a suggestion, by all that the suggestion depends on: studies that begin alike share them."""
 
 
@@ -109,14 +108,16 @@ class Simulation:
     task : KnownTask
     study : Study
         With a timeout, which is that of the virtual clock.
-    known : dict, optional
+    suggested : dict, optional
         The answers of earlier studies, to which those of this one are added.
     policy : Policy
     """
 
-    def __init__(self, task: KnownTask, study: Study, known: Known | None = None, policy: Policy = POLICY) -> None:
+    def __init__(
+        self, task: KnownTask, study: Study, suggested: Suggestions | None = None, policy: Policy = POLICY
+    ) -> None:
         assert study.timeout is not None
-        self._task, self._study, self._known = task, study, {} if known is None else known
+        self._task, self._study, self._suggested = task, study, {} if suggested is None else suggested
         self._policy = policy
         self._problem, self._clock = task.scored(study.timeout, policy), VirtualClock()
         assert isinstance(self._problem.plan, tuple)
@@ -131,7 +132,9 @@ class Simulation:
         )
         self._finished = FinishedTrials(study, task.space)
         deadline = Deadline(study.timeout, self._clock)
-        self._budget = Budget(deadline, self._problem.durations.reserve, 1, self._finished, self._scheduler, policy)
+        self._budget = SplitBudget(
+            deadline, self._problem.durations.reserve, 1, self._finished, self._scheduler, policy
+        )
         self._unused = list(range(len(task.rows)))
         self._paid: dict[int, float] = {}
         self._last: dict[str, Suggested] = {}
@@ -145,7 +148,7 @@ class Simulation:
         for number in range(self._study.n_trials):
             left = self._budget.left() if self.result.finished else float("inf")
             self._asked = False
-            action = next_action(self._scheduler.known, left, self._policy)
+            action = next_action(self._scheduler.state, left, self._policy)
             if isinstance(action, Finish) or not self._try(number, self._scheduler.begin(number, action), left):
                 break
         self.result.ended, self.result.exhausted = self._clock.now, not self._unused
@@ -164,21 +167,21 @@ class Simulation:
         search, seed = self._search_of({SOLVER: solvers[0]}), self._study.seed
         key = (self._task.name, self._problem.given_split, self._startup, seed, sampler, number, *solvers)
         key += tuple(self._told.get(search, ()))
-        if key not in self._known:
+        if key not in self._suggested:
             places = [place for place in self._unused if self._task.solvers[place] in solvers]
             generator = np.random.default_rng([seed, number])
             if sampler == RANDOM or self._seen[search] < self._startup:
-                self._known[key] = Suggested(int(generator.choice(places)))
+                self._suggested[key] = Suggested(int(generator.choice(places)))
             else:
                 last = self._last.get(search)
-                self._known[key] = suggested(self._task, places, space, study, trial, generator, last)
-        self._last[search] = self._known[key]
-        return self._task.params[self._known[key].place]
+                self._suggested[key] = suggested(self._task, places, space, study, trial, generator, last)
+        self._last[search] = self._suggested[key]
+        return self._task.params[self._suggested[key].place]
 
     def _try(self, number: int, params: Configuration, left: float) -> bool:
         """Run a trial of a row, and return whether it came to an end."""
         place, search = self._task.place(params), self._search_of(params)
-        limit = time_limit(self._scheduler.known, self._task.solvers[place], left, 1)
+        limit = time_limit(self._scheduler.state, self._task.solvers[place], left, 1)
         around = A_TRIAL + (A_SUGGESTION if self._asked and self._seen[search] >= self._startup else 0.0)
         self._clock.now += around
         row = self._task.rows[place]
@@ -196,10 +199,10 @@ class Simulation:
         if place in self._unused:
             self._unused.remove(place)
         if all(self._search_of(self._task.params[other]) != search for other in self._unused):
-            self._scheduler.known.accounts[search].size = 0
+            self._scheduler.state.accounts[search].size = 0
         return True
 
-    def _tell(self, number: int, search: str, trial: FrozenTrial, reached: Reached, around: float) -> None:
+    def _tell(self, number: int, search: str, trial: FrozenTrial, reached: SimulatedTrial, around: float) -> None:
         values = reached.outcome.per_query[METRIC]
         self._finished.add(search, trial, values)
         self._scheduler.tell(number, trial, around + reached.seconds, values)
@@ -212,15 +215,15 @@ class Simulation:
 
 
 @dataclass(frozen=True, eq=False)
-class Reached:
+class SimulatedTrial:
     """What a trial of a row comes to: its outcome, its seconds, and the mean of the metric on test queries."""
 
-    outcome: Outcome
+    outcome: TaskOutcome
     seconds: float
     test: float
 
 
-def reached_by(row: Row, task: Task, parts: int, limit: float, paid: float = 0.0) -> Reached | None:
+def reached_by(row: ConfigurationRow, task: Task, parts: int, limit: float, paid: float = 0.0) -> SimulatedTrial | None:
     """Return what a trial of a row on so many folds comes to within the limit; None where it is given up.
 
     Boosting that is cut counts with its best checkpoint, whose values by query are those of the row, in proportion. It
@@ -241,7 +244,7 @@ def reached_by(row: Row, task: Task, parts: int, limit: float, paid: float = 0.0
     chosen = max(_value(best), task.least) if task.bound else _value(best) if task.path else None
     scored = [(_value(point), point.vali) for point in row.checkpoints] if task.path and not task.bound else []
     path = ((chosen, best.vali),) if chosen is not None and task.bound else tuple(scored)
-    outcome = Outcome(
+    outcome = TaskOutcome(
         {METRIC: values},
         seconds=seconds / FACTOR,
         path_parameter=task.path_parameter,
@@ -249,9 +252,9 @@ def reached_by(row: Row, task: Task, parts: int, limit: float, paid: float = 0.0
         path=path,
         unfinished=cut,
     )
-    return Reached(outcome, seconds, test)
+    return SimulatedTrial(outcome, seconds, test)
 
 
-def _value(point: Checkpoint) -> float:
+def _value(point: ModelCheckpoint) -> float:
     """Return the value of a checkpoint, which a packed table has in single precision."""
     return float(f"{point.value:.6g}")

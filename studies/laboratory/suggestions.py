@@ -1,18 +1,21 @@
-"""What the sampler of a simulated study suggests: a row of the table that the study has not used.
+"""What a simulated study decides by: the sampler, which suggests rows of the table, and rules that can be varied.
 
 The Gaussian process, its hyperparameters, the noise, the costs and the acquisition function are those of a study. A
 study maximises this function over the whole space, with many evaluations. A simulation takes the row of the highest
-value instead. Rounds of boosting are not chosen by a suggestion, since validation queries find them: all rows of a
-solver have those of its best trial. Rows are drawn from the space, so that a row at random stands for a configuration
-at random.
+value instead, of those that the study has not used. Rounds of boosting are not chosen by a suggestion, since validation
+queries find them: all rows of a solver have those of its best trial. Rows are drawn from the space, so that a row at
+random stands for a configuration at random.
+
+The other rules are constants of the policy.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import lru_cache
+from typing import Self
 
 import numpy as np
 from optuna.distributions import BaseDistribution
@@ -20,12 +23,14 @@ from optuna.samplers import BaseSampler
 from optuna.study import Study as OptunaStudy
 from optuna.trial import FrozenTrial
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
-from ranktune.studies.laboratory.configurations import Configuration
 from ranktune.studies.laboratory.known import KnownTask
-from ranktune.tuner.gp.proposal import COST_EXPONENT, MAX_TRIALS, Trials, decide
+from ranktune.studies.laboratory.rows import Configuration
+from ranktune.tuner.gp.proposal import COST_EXPONENT, MAX_TRIALS, ObservedTrials, decide
+from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.samplers.first import grows
 from ranktune.tuner.samplers.history import arranged, read
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
@@ -37,6 +42,8 @@ SIMULATED = (THOMPSON, RANDOM)
 GROWTH = 2.0
 """How many times as many trials renew the fit of the hyperparameters, which a study renews at nearly every suggestion.
 From this fit on they are sampled anew at every suggestion, as in a study."""
+Answer = Callable[[OptunaStudy, FrozenTrial], Configuration]
+SAMPLER = "sampler"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +53,6 @@ class Suggested:
     place: int
     thetas: Floats | None = None
     size: int = 0
-
-
-Answer = Callable[[OptunaStudy, FrozenTrial], Configuration]
 
 
 class Answering(BaseSampler):
@@ -108,16 +112,79 @@ def encoded(space: UnionSpace, solvers: tuple[str, ...], configurations: tuple[s
 def rounds_of(space: UnionSpace, solvers: Sequence[str]) -> list[int]:
     """Return the axes of a space that are rounds of boosting."""
     names = list(space.distributions)
-    known = (f"{solver}.{solver_class(solver).path_parameter}" for solver in solvers if grows(solver))
-    return [names.index(name) for name in known]
+    rounds = (f"{solver}.{solver_class(solver).path_parameter}" for solver in solvers if grows(solver))
+    return [names.index(name) for name in rounds]
 
 
-def _with_best_rounds(rows: Floats, trials: Trials, axes: Sequence[int]) -> Floats:
+def _with_best_rounds(rows: Floats, trials: ObservedTrials, axes: Sequence[int]) -> Floats:
     """Return rows whose rounds of boosting are those of the best trial of the same solver, if there is one."""
     rows = rows.copy()
     for axis in axes:
-        known = ~np.isnan(trials.rows[:, axis])
-        if known.any():
-            best = trials.rows[known, axis][np.argmax(trials.gains[known])]
+        active = ~np.isnan(trials.rows[:, axis])
+        if active.any():
+            best = trials.rows[active, axis][np.argmax(trials.gains[active])]
             rows[~np.isnan(rows[:, axis]), axis] = best
     return rows
+
+
+@dataclass(frozen=True)
+class DecisionRules:
+    """What a study decides by.
+
+    Attributes
+    ----------
+    policy : Policy
+    sampler : str
+        One of those that are simulated.
+    """
+
+    policy: Policy = POLICY
+    sampler: str = THOMPSON
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the rules of a text such as choice.ahead=0.5,sampler=random. Raises ParameterError for any other."""
+        self = cls()
+        for rule in text.split(","):
+            name, _, value = rule.partition("=")
+            if name == SAMPLER:
+                self = replace(self, sampler=_checked(value, SIMULATED, "sampler"))
+            else:
+                self = replace(self, policy=_varied(self.policy, name, value))
+        return self
+
+    @property
+    def of_trials(self) -> Self:
+        """The same rules without what decides only after the last trial."""
+        choice = replace(self.policy.choice, ahead=POLICY.choice.ahead, alpha=POLICY.choice.alpha)
+        return replace(self, policy=replace(self.policy, choice=choice, blend=POLICY.blend))
+
+
+def constants() -> list[str]:
+    """Return the names of the numbers of a policy, such as choice.ahead."""
+    names = []
+    for field in fields(Policy):
+        group = getattr(POLICY, field.name)
+        numbers = [each.name for each in fields(group)] if is_dataclass(group) else []
+        names += [f"{field.name}.{each}" for each in numbers if isinstance(getattr(group, each), int | float)]
+        names += [] if numbers else [field.name]
+    return names
+
+
+def _varied(policy: Policy, name: str, text: str) -> Policy:
+    """Return the policy with another value of one of its constants."""
+    group, _, number = _checked(name, [*constants(), SAMPLER], "rule").rpartition(".")
+    section = getattr(policy, group) if group else policy
+    is_whole = isinstance(getattr(section, number), int)
+    try:
+        changed: Json = {number: int(text) if is_whole else float(text)}
+    except ValueError:
+        kind = "a whole number" if is_whole else "a number, or inf"
+        raise ParameterError(f"{name}={text}: it must be {kind}.") from None
+    return replace(policy, **({group: replace(section, **changed)} if group else changed))
+
+
+def _checked(name: str, names: Sequence[str], kind: str) -> str:
+    if name not in names:
+        raise ParameterError(f"there is no {kind} '{name}'. {nearest(name, names)}")
+    return name

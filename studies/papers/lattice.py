@@ -15,11 +15,11 @@ from optuna.trial import FrozenTrial
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Choice, Int, Parameter, Value
-from ranktune.tuner.retuning.earlier import Observed
+from ranktune.tuner.retuning.earlier import EarlierTrial
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.samplers.space import UnionSpace
 from ranktune.tuner.samplers.thompson import ThompsonSampler
-from ranktune.tuner.statistics.movement import movement, sampling_variance
+from ranktune.tuner.statistics.comparisons import movement, sampling_variance
 from ranktune.tuner.storage.database import quiet
 
 GRID = "grid"
@@ -101,7 +101,7 @@ def _as_they_moved(
     means, new = (np.array([np.nanmean(values) for values in each]) for each in (old, again))
     by = movement(means, new, sampling_variance(old, again))
     for (_, values), asked in zip(before if by.carried else (), params, strict=False):
-        trial = Observed(asked, float(np.nanmean(values))).moved(by)
+        trial = EarlierTrial(asked, float(np.nanmean(values))).moved(by)
         trial.distributions = {name: space.distributions[name] for name in asked}
         yield trial
 

@@ -29,7 +29,7 @@ prints (ndcg@1) and the metric that is computed here under that name (ndcg@1:let
     caption = "..."
     printed = "..."                                    # what there is to see, in words
     [figures.claims]                                   # by names under which the code that draws it measures them
-    ahead = { text = "A outperforms {rival}", reason = "why not, for the line that says refuted" }
+    ahead = { text = "A outperforms {rival}", reason = "why not, for the line that says refuted or not shown" }
 
 metrics, choose, parameters, grid, copies and evaluations of an entry take precedence over those of its table.
 """
@@ -47,7 +47,7 @@ from typing import TypeAlias
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 
 PAPERS = ("adarank", "domination", "elasticrank", "ranksvm", "solar")
@@ -62,7 +62,7 @@ Point: TypeAlias = Mapping[str, Value]
 
 
 @dataclass(frozen=True)
-class Measure:
+class PublishedMeasure:
     """One printed column.
 
     metric  a metric, or None where label names a fact of the model: the number of weights that are not zero
@@ -84,7 +84,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Entry:
+class PublishedSystem:
     """One system: its solver, the grid, the metric of the choice, and the printed figures of each data set.
 
     ranks holds the printed mean ranks of the system among the entries of its table, by measure. orders is the number of
@@ -97,7 +97,7 @@ class Entry:
 
     name: str
     solver: str
-    measures: tuple[Measure, ...]
+    measures: tuple[PublishedMeasure, ...]
     parameters: Point = field(default_factory=dict)
     grid: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     choose: str = EACH
@@ -152,12 +152,12 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Table:
+class PublishedTable:
     """One printed table: its systems, and the protocol that they share."""
 
     title: str
     protocol: str
-    entries: tuple[Entry, ...]
+    entries: tuple[PublishedSystem, ...]
     tolerance: float | None = None
     folds: tuple[str, ...] = ()
     permutations: int = 10
@@ -195,24 +195,24 @@ class Paper:
 
     name: str
     title: str
-    tables: tuple[Table, ...]
+    tables: tuple[PublishedTable, ...]
     figures: tuple[Figure, ...] = ()
-    systems: Mapping[str, Entry] = field(default_factory=dict)
+    systems: Mapping[str, PublishedSystem] = field(default_factory=dict)
 
 
 def load_paper(name: str) -> Paper:
     """Return the declaration called name. Raises ParameterError, with the nearest name, where there is none."""
-    known = name.lower()
-    if known not in PAPERS:
+    key = name.lower()
+    if key not in PAPERS:
         raise ParameterError(f"there is no paper '{name}' to reproduce. {nearest(name, PAPERS)}")
-    declared = _declaration(f"reproduce-{known}")
+    declared = _declaration(f"reproduce-{key}")
     tables = tuple(_table(table) for table in declared["tables"])
     figures = tuple(_figure(figure) for figure in declared["figures"])
     systems = {system["name"]: _entry(system, {}) for system in declared.get("systems", ())}
-    return Paper(known, declared["title"], tables, figures, systems)
+    return Paper(key, declared["title"], tables, figures, systems)
 
 
-def recognised(splits: list[Split]) -> str | None:
+def recognised(splits: list[QuerySplit]) -> str | None:
     """Return the name of the published data set with the shape of splits, the folds of a folder, or None."""
     parts = [part for part in (splits[0].train, splits[0].vali, splits[0].test) if part is not None]
     queries, documents = sum(part.n_queries for part in parts), sum(part.n_documents for part in parts)
@@ -234,7 +234,7 @@ def _declaration(name: str) -> Json:
     return tomllib.loads((files("ranktune.studies") / f"{name}.toml").read_text(encoding="utf-8"))
 
 
-def _table(declared: JsonView) -> Table:
+def _table(declared: JsonView) -> PublishedTable:
     protocol = declared["protocol"]
     if protocol not in PROTOCOLS:
         raise ParameterError(f"protocol '{protocol}' is unknown. {nearest(protocol, PROTOCOLS)}")
@@ -243,7 +243,9 @@ def _table(declared: JsonView) -> Table:
     }
     entries = tuple(_entry(entry, declared) for entry in declared.get("entries", ()))
     claims = tuple(_claim(claim) for claim in declared.get("claims", ()))
-    return Table(declared["title"], protocol, entries, folds=tuple(declared.get("folds", ())), claims=claims, **fields)
+    return PublishedTable(
+        declared["title"], protocol, entries, folds=tuple(declared.get("folds", ())), claims=claims, **fields
+    )
 
 
 def _figure(declared: JsonView) -> Figure:
@@ -257,7 +259,7 @@ def _claim(declared: JsonView) -> Claim:
     return Claim(**{**declared, **lists})
 
 
-def _entry(declared: JsonView, table: JsonView) -> Entry:
+def _entry(declared: JsonView, table: JsonView) -> PublishedSystem:
     shared = {name: table[name] for name in ("metrics", "choose", "grid", "copies", "evaluations") if name in table}
     fields = shared | dict(declared)
     fields["measures"] = tuple(_measure(label, metric) for label, metric in fields.pop("metrics", {}).items())
@@ -265,13 +267,13 @@ def _entry(declared: JsonView, table: JsonView) -> Entry:
     fields["grid"] = {name: _values(values) for name, values in fields.get("grid", {}).items()}
     if fields.get("choose", EACH) != EACH:
         fields["choose"] = str(parse_metric(fields["choose"]))
-    return Entry(**fields)
+    return PublishedSystem(**fields)
 
 
-def _measure(label: str, declared: str | JsonView) -> Measure:
+def _measure(label: str, declared: str | JsonView) -> PublishedMeasure:
     options = {"metric": declared} if isinstance(declared, str) else dict(declared)
     metric = options.pop("metric")
-    return Measure(label, None if metric in MODEL_FACTS else parse_metric(metric), **options)
+    return PublishedMeasure(label, None if metric in MODEL_FACTS else parse_metric(metric), **options)
 
 
 def _values(declared: Sequence[Value] | JsonView) -> tuple[Value, ...]:

@@ -14,13 +14,21 @@ from scipy.stats import rankdata
 
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError, nearest
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.letor import read_letor
-from ranktune.solvers.data.split import Split
-from ranktune.studies.papers import days, tuner_runs
-from ranktune.studies.papers.claims import Verdict, verdict_on
+from ranktune.studies.papers import protocols, tuner_runs
+from ranktune.studies.papers.claims import ByPart, ClaimVerdict, verdict_on
 from ranktune.studies.papers.protocols import PartResult, all_queries, every_point, named, one_fold, one_order, run_part
-from ranktune.studies.papers.published import MEAN_RANK, Entry, Measure, Paper, Table, datasets, recognised
+from ranktune.studies.papers.published import (
+    MEAN_RANK,
+    Paper,
+    PublishedMeasure,
+    PublishedSystem,
+    PublishedTable,
+    datasets,
+    recognised,
+)
 from ranktune.studies.papers.tuner_runs import lattice_values, sampler_runs
 from ranktune.tuner.splits.plans import random_orders
 from ranktune.tuner.workers.executor import Executor, make_executor
@@ -37,7 +45,7 @@ class Dataset:
     """The folds of a folder, under the name that papers use."""
 
     name: str
-    splits: tuple[Split, ...]
+    splits: tuple[QuerySplit, ...]
 
     @cached_property
     def queries(self) -> Queries:
@@ -46,7 +54,7 @@ class Dataset:
 
 
 @dataclass(frozen=True)
-class Row:
+class FigureRow:
     """One figure: as published (None where it was not), and ours (None where the system could not run).
 
     metric is the name that the paper prints, convention the metric that is computed here under it; tolerance is the
@@ -86,10 +94,10 @@ class Reproduced:
     results holds the parts (folds, orders, runs) by the names of entry and data set.
     """
 
-    table: Table
-    rows: tuple[Row, ...]
+    table: PublishedTable
+    rows: tuple[FigureRow, ...]
     remarks: tuple[str, ...]
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[ClaimVerdict, ...] = ()
     results: Mapping[tuple[str, str], tuple[PartResult, ...]] = field(default_factory=dict)
 
 
@@ -97,8 +105,8 @@ class Reproduced:
 class _Part:
     """One part of one entry on one data set: a fold, an order, or some runs of a sampler; and its result."""
 
-    table: Table
-    entry: Entry
+    table: PublishedTable
+    entry: PublishedSystem
     dataset: Dataset
     name: str
     call: tuple[Any, ...]
@@ -129,24 +137,24 @@ def load_datasets(paths: Sequence[str | Path], name: str | None = None) -> list[
     """Return the data set in each folder. Raises ParameterError for one name of several folders, or equal data sets."""
     if name is not None and len(paths) > 1:
         raise ParameterError(f"dataset={name!r} names one data set, but {len(paths)} folders were given. Give one.")
-    given = [load_dataset(path, name) for path in paths]
-    names = [dataset.name for dataset in given]
+    datasets = [load_dataset(path, name) for path in paths]
+    names = [dataset.name for dataset in datasets]
     for k, data in enumerate(names):
         if data in names[:k]:
             first = paths[names.index(data)]
             raise ParameterError(f"{first} and {paths[k]} both hold {data}: give each data set once.")
-    return given
+    return datasets
 
 
 def reproduce(
-    paper: Paper, given: Sequence[Dataset], *, jobs: int = 1, on_part: OnPart | None = None
+    paper: Paper, datasets: Sequence[Dataset], *, jobs: int = 1, on_part: OnPart | None = None
 ) -> list[Reproduced]:
     """Return every table of paper with our figures on the given data sets, in the order of declaration.
 
     The figures do not depend on jobs, the number of processes. A system that cannot run has no figures, and a remark
     with the reason.
     """
-    cells = [(table, dataset) for table in paper.tables for dataset in _of(table, given)]
+    cells = [(table, dataset) for table in paper.tables for dataset in _of(table, datasets)]
     tuned = [(table, dataset) for table, dataset in cells if table.protocol == "tuner"]
     grids: dict[tuple[str, str], list[PartResult]] = {(table.title, dataset.name): [] for table, dataset in tuned}
     first = [part for table, dataset in tuned for part in _folds(table, table.entries[0], dataset, lattice_values)]
@@ -171,18 +179,18 @@ def reproduce(
         _run_all(executor, others, note)
     return [
         _reproduced(
-            table, [dataset.name for dataset in _of(table, given)], [part for part in others if part.table is table]
+            table, [dataset.name for dataset in _of(table, datasets)], [part for part in others if part.table is table]
         )
         for table in paper.tables
     ]
 
 
-def _of(table: Table, given: Sequence[Dataset]) -> Sequence[Dataset]:
+def _of(table: PublishedTable, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
     """Return the data sets of a table: those that are given, or simulated days."""
-    return [Dataset(days.NAME, ())] if table.protocol == "daily" else given
+    return [Dataset(protocols.NAME, ())] if table.protocol == "daily" else datasets
 
 
-def _parts(table: Table, entry: Entry, dataset: Dataset, grid: list[PartResult]) -> Iterator[_Part]:
+def _parts(table: PublishedTable, entry: PublishedSystem, dataset: Dataset, grid: list[PartResult]) -> Iterator[_Part]:
     """Yield the parts of an entry on a data set; grid, filled before they run, has the values that samplers look up."""
     if table.protocol == "progressive":
         orders = random_orders(dataset.queries, table.permutations, table.seed).orders
@@ -191,7 +199,7 @@ def _parts(table: Table, entry: Entry, dataset: Dataset, grid: list[PartResult])
             yield _Part(table, entry, dataset, f"order {k + 1} of {len(orders)}", call)
     elif table.protocol == "daily":
         for seed in range(table.seed, table.seed + table.runs):
-            yield _Part(table, entry, dataset, f"run {seed + 1}", (days.daily, entry, seed))
+            yield _Part(table, entry, dataset, f"run {seed + 1}", (protocols.daily, entry, seed))
     elif table.protocol == "tuner":
         for start in range(0, table.runs, RUNS_A_TASK):
             seeds = range(start, min(start + RUNS_A_TASK, table.runs))
@@ -202,7 +210,10 @@ def _parts(table: Table, entry: Entry, dataset: Dataset, grid: list[PartResult])
 
 
 def _folds(
-    table: Table, entry: Entry, dataset: Dataset, protocol: Callable[[Entry, Split, int], PartResult]
+    table: PublishedTable,
+    entry: PublishedSystem,
+    dataset: Dataset,
+    protocol: Callable[[PublishedSystem, QuerySplit, int], PartResult],
 ) -> Iterator[_Part]:
     splits = [split for split in dataset.splits if not table.folds or split.name in table.folds]
     if not splits:
@@ -234,8 +245,8 @@ def _run_all(executor: Executor, parts: Sequence[_Part], note: Callable[[_Part],
             note(part)
 
 
-def _reproduced(table: Table, names: Sequence[str], parts: Sequence[_Part]) -> Reproduced:
-    rows: list[Row] = []
+def _reproduced(table: PublishedTable, names: Sequence[str], parts: Sequence[_Part]) -> Reproduced:
+    rows: list[FigureRow] = []
     remarks = [f"{entry.name}: {entry.note}" for entry in table.entries if entry.note]
     results: dict[tuple[str, str], tuple[PartResult, ...]] = {}
     for name in names:
@@ -250,23 +261,42 @@ def _reproduced(table: Table, names: Sequence[str], parts: Sequence[_Part]) -> R
 
 
 def _verdicts(
-    table: Table, rows: Sequence[Row], results: Mapping[tuple[str, str], tuple[PartResult, ...]], names: Sequence[str]
-) -> Iterator[Verdict]:
+    table: PublishedTable,
+    rows: Sequence[FigureRow],
+    results: Mapping[tuple[str, str], tuple[PartResult, ...]],
+    names: Sequence[str],
+) -> Iterator[ClaimVerdict]:
     source = table.title.split(":")[0]
     ours = {(row.dataset, row.algorithm, row.metric): row.ours for row in rows}
+    by_part = {} if table.protocol == "every-point" else _by_part(table.entries, results)
     for claim in table.claims:
-        yield verdict_on(claim.source or source, claim, ours, names)
+        yield verdict_on(claim.source or source, claim, ours, names, by_part)
     failed = any(part.error for parts in results.values() for part in parts)
     if table.protocol == "tuner" and not failed:
         yield from tuner_runs.verdicts(source, table.entries, results, names)
 
 
-def _rows(table: Table, entry: Entry, dataset: str, parts: Sequence[PartResult]) -> Iterator[Row]:
+def _by_part(entries: Sequence[PublishedSystem], results: Mapping[tuple[str, str], tuple[PartResult, ...]]) -> ByPart:
+    """Return the figures by part: by fold, the mean over the orders of its queries, or by order."""
+    known = {entry.name: entry for entry in entries}
+    return {
+        (dataset, name, m.label): np.array([part.values[""][m.label] for part in parts])
+        .reshape(-1, known[name].orders)
+        .mean(axis=1)
+        for (name, dataset), parts in results.items()
+        if not any(part.error for part in parts)
+        for m in known[name].measures
+    }
+
+
+def _rows(
+    table: PublishedTable, entry: PublishedSystem, dataset: str, parts: Sequence[PartResult]
+) -> Iterator[FigureRow]:
     """Yield the mean over parts of each measure at each point; no figure where a part failed."""
     failed = any(part.error for part in parts)
     if table.protocol == "tuner":
         for label, value in ({} if failed else tuner_runs.figures(parts, entry.choose)).items():
-            yield Row(table.title, dataset, entry.name, label, None, value, entry.choose)
+            yield FigureRow(table.title, dataset, entry.name, label, None, value, entry.choose)
         return
     printed = entry.published.get(dataset, {})
     points = [named(point) for point in entry.points] if table.protocol == "every-point" else [""]
@@ -276,14 +306,14 @@ def _rows(table: Table, entry: Entry, dataset: str, parts: Sequence[PartResult])
             name = f"{entry.name}, {point}" if point else entry.name
             published = printed.get(m.label)
             tolerance = None if published is None or table.tolerance is None else table.tolerance * m.scale
-            yield Row(table.title, dataset, name, m.label, published, ours, _convention(m), tolerance)
+            yield FigureRow(table.title, dataset, name, m.label, published, ours, _convention(m), tolerance)
 
 
-def _convention(measure: Measure) -> str:
+def _convention(measure: PublishedMeasure) -> str:
     return measure.spelling if measure.over == "queries" else f"{measure.spelling}, mean over {measure.over}"
 
 
-def _remarks(entry: Entry, dataset: str, parts: Sequence[_Part]) -> Iterator[str]:
+def _remarks(entry: PublishedSystem, dataset: str, parts: Sequence[_Part]) -> Iterator[str]:
     for part in parts:
         if part.result.error:
             yield f"{entry.name} could not run on {dataset} ({part.name}): {part.result.error}"
@@ -293,7 +323,7 @@ def _remarks(entry: Entry, dataset: str, parts: Sequence[_Part]) -> Iterator[str
         yield f"{entry.name} on {dataset}: {len(messages)} warnings, the first: {messages[0]}"
 
 
-def _rank_rows(table: Table, rows: Sequence[Row], names: Sequence[str]) -> Iterator[Row]:
+def _rank_rows(table: PublishedTable, rows: Sequence[FigureRow], names: Sequence[str]) -> Iterator[FigureRow]:
     """Yield the mean rank of each entry over the data sets: 1 is the highest figure, equal ones share their ranks."""
     ours = {(row.dataset, row.algorithm, row.metric): row.ours for row in rows}
     means: dict[str, Floats] = {}
@@ -304,5 +334,5 @@ def _rank_rows(table: Table, rows: Sequence[Row], names: Sequence[str]) -> Itera
     for e, entry in enumerate(table.entries):
         for m in entry.measures:
             label, mean = f"rank by {m.label}", float(means[m.label][e])
-            known = None if np.isnan(mean) else mean
-            yield Row(table.title, MEAN_RANK, entry.name, label, entry.ranks.get(m.label), known, _convention(m))
+            rank = None if np.isnan(mean) else mean
+            yield FigureRow(table.title, MEAN_RANK, entry.name, label, entry.ranks.get(m.label), rank, _convention(m))

@@ -11,23 +11,22 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.metrics.means import mean_of
-from ranktune.studies.papers.claims import Verdict
+from ranktune.studies.papers.claims import SIGNIFICANT, ClaimVerdict, verdict_from
 from ranktune.studies.papers.lattice import search
 from ranktune.studies.papers.protocols import PartResult, fits_of, present
-from ranktune.studies.papers.published import Entry, Point
+from ranktune.studies.papers.published import Point, PublishedSystem
 
 MARKS = (10, 20, 30)
 """Numbers of evaluations at which regrets are stated."""
 ENOUGH = 0.005
 """A regret of that much NDCG counts as tuned."""
-SIGNIFICANT = 0.05
 DEFAULT = "thompson"
 """Our sampler with the acquisition of studies: a row of the table."""
 
 
-def lattice_values(entry: Entry, split: Split, seed: int) -> PartResult:
+def lattice_values(entry: PublishedSystem, split: QuerySplit, seed: int) -> PartResult:
     """Return the metric of the choice of every point on split's validation and test queries, (n_points,)."""
     present(split.vali, split, "vali")
     values = [(mean_of(fit.vali[entry.choose]), mean_of(fit.test[entry.choose])) for fit in fits_of(entry, split, seed)]
@@ -35,7 +34,7 @@ def lattice_values(entry: Entry, split: Split, seed: int) -> PartResult:
     return PartResult(curves={"vali": on_vali, "test": on_test})
 
 
-def sampler_runs(entry: Entry, folds: Sequence[PartResult], seeds: Sequence[int]) -> PartResult:
+def sampler_runs(entry: PublishedSystem, folds: Sequence[PartResult], seeds: Sequence[int]) -> PartResult:
     """Return the regret of the pick after each evaluation, (n_seeds, evaluations), and the final picks' test metric.
 
     half, (1,), is the regret that half of all points do not exceed.
@@ -77,19 +76,23 @@ def regrets_of(parts: Sequence[PartResult]) -> Floats:
 
 
 def verdicts(
-    source: str, entries: Sequence[Entry], results: Mapping[tuple[str, str], Sequence[PartResult]], names: Sequence[str]
-) -> Iterator[Verdict]:
+    source: str,
+    entries: Sequence[PublishedSystem],
+    results: Mapping[tuple[str, str], Sequence[PartResult]],
+    names: Sequence[str],
+) -> Iterator[ClaimVerdict]:
     """Yield whether the first entry is tuned after its evaluations, and whether it beats each of the others."""
     first, *others = entries
     for name in names:
         ours = regrets_of(results[first.name, name])[:, -1]
         tuned = float(np.mean(ours <= ENOUGH))
-        yield Verdict(
+        yield verdict_from(
             source,
             f"about {first.evaluations} evaluations of Bayesian optimisation are enough ({name})",
             tuned >= 0.5,
             f"After {first.evaluations} of {len(first.points)} points the pick of {first.name} is within {ENOUGH:g} "
             f"of the best in {tuned:.0%} of {len(ours)} runs; its median regret is {np.median(ours):.4f}.",
+            contrary=np.where(ours <= ENOUGH, 0.5, -0.5),
         )
     for other in others:
         if other.sampler == DEFAULT:
@@ -99,19 +102,23 @@ def verdicts(
 
 def _compared(
     source: str,
-    first: Entry,
-    other: Entry,
+    first: PublishedSystem,
+    other: PublishedSystem,
     results: Mapping[tuple[str, str], Sequence[PartResult]],
     names: Sequence[str],
-) -> Verdict:
-    """Return whether first's final regrets are below other's: significantly on one data set, and above on none."""
+) -> ClaimVerdict:
+    """Return whether first's final regrets are below other's: significantly on one data set, and above on none.
+
+    It is refuted where they are significantly above on one, and below on none. The level is divided by the data sets.
+    """
     better, worse, shown, near = 0, 0, [], []
+    level = SIGNIFICANT / len(names)
     for name in names:
         ours, theirs = (regrets_of(results[entry.name, name])[:, -1] for entry in (first, other))
         p = mann_whitney(ours, theirs)
         lower = float(np.mean(ours)) < float(np.mean(theirs))
-        better += p < SIGNIFICANT and lower
-        worse += p < SIGNIFICANT and not lower
+        better += p < level and lower
+        worse += p < level and not lower
         half = float(results[first.name, name][0].curves["half"][0])
         near.append(f"{half:.3f} ({name})")
         shown.append(f"{name}: mean {np.mean(ours):.4f} against {np.mean(theirs):.4f}, p = {p:.2g}")
@@ -121,7 +128,7 @@ def _compared(
         reason += (
             f" No difference that these runs can show: half of all points are within {' and '.join(near)} of the best."
         )
-    return Verdict(source, claim, better > 0 and worse == 0, reason)
+    return verdict_from(source, claim, better > 0 and not worse, reason, contrary=worse > 0 and not better)
 
 
 def mann_whitney(a: Floats, b: Floats) -> float:

@@ -4,7 +4,7 @@ A solver is left out of a contract only by name and with the reason.
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,35 @@ PRECISE: Mapping[str, Mapping[str, Any]] = {
 }
 """Parameters with which a solver runs to its optimum, or draws nothing and counts weights alone, where agreement of two
 ways is asked for."""
+
+VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "AdaRank": ({}, {"stop": "vali", "patience": 3}, {"stop": "never", "reweigh": "model"}),
+    "CommitteePerceptron": ({}, {"size": 1}),
+    "DominationRank": (
+        {},
+        {"penalty": "l2"},
+        {"penalty": "elastic_net"},
+        {"curvature": "tight", "max_iterations": 20_000},
+    ),
+    "ElasticRank": ({}, {"optimizer": "rda"}, {"optimizer": "psgd", "l1": 0.0, "schedule": "sqrt"}),
+    "LambdaMART": ({}, {"seeds": 2}),
+    "Ranker": ({}, {"optimizer": "rda"}, {"optimizer": "psgd", "penalty": "l2", "schedule": "sqrt"}),
+    "RankSVM": ({}, {"pairs": "adjacent"}, {"loss": "l1", "tol": 1e-9}),
+    "RidgeRanker": ({}, {"centre": "none"}),
+    "ListNet": ({}, {"l1": 0.0}),
+    "SVRRanker": ({}, {"loss": "l1"}),
+    "RankBoost": ({}, {"stop": "vali", "patience": 3, "validation": 0.3}),
+    "SOLAR2": ({}, {"covariance": "diagonal"}),
+    "XGBoostRanker": ({}, {"seeds": 2}),
+}
+"""Other parameters under which agreement of two ways, and a path, must hold as well."""
+
+
+def varied(names: Iterable[str] = ALL, without: Set[str] = frozenset({"stop"})) -> pytest.MarkDecorator:
+    """These solvers with their defaults and variants, but for those with such a parameter; "stop" holds queries out."""
+    cases = [(name, more) for name in names for more in VARIANTS.get(name, ({},)) if not without & more.keys()]
+    return pytest.mark.parametrize(("name", "more"), cases)
+
 
 FEATURES_NOT_ENOUGH = {"BestFeature"}
 """Solvers that are fitted to one feature."""
@@ -77,11 +106,30 @@ def test_one_seed_one_model(name: str) -> None:
     assert fitted(name, queries).predict(queries).tobytes() == fitted(name, queries).predict(queries).tobytes()
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_dense_and_sparse_agree(name: str) -> None:
+@varied()
+def test_dense_and_sparse_agree(name: str, more: Mapping[str, Any]) -> None:
     queries = graded()
     thin = queries.with_features(sparse.csr_array(queries.features))
-    assert relative_gap(fitted(name, queries).predict(queries), fitted(name, thin).predict(thin)) < 1e-6
+    assert relative_gap(fitted(name, queries, **more).predict(queries), fitted(name, thin, **more).predict(thin)) < 1e-6
+
+
+LINEAR = [name for name in ALL if issubclass(SOLVERS[name], LinearRanker)]
+PAIRS_ARE_DRAWN = {name: "draws pairs by what their features hold" for name in ("PAMIR", "PairwisePegasos")}
+SCALED = [name for name in LINEAR if "scaling" in SOLVERS[name]().get_params() and name not in PAIRS_ARE_DRAWN]
+
+
+@pytest.mark.parametrize("scaling", ["minmax", "standard"])
+@pytest.mark.parametrize("name", SCALED)
+def test_where_features_are_scaled_their_units_do_not_matter(name: str, scaling: str) -> None:
+    queries, more = graded(), {"scaling": scaling, "pair_order": "rows"}
+    other = queries.with_features(queries.features * np.array([1.0, 4.0, 0.25, 1.0, 8.0, 2.0]))
+    assert relative_gap(*(fitted(name, each, **more).predict(each) for each in (queries, other))) < 1e-6
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in FEATURES_NOT_ENOUGH])
+def test_features_that_say_nothing_rank_nothing(name: str) -> None:
+    flat = graded().with_features(np.ones((graded().n_documents, 2)))
+    assert np.ptp(fitted(name, flat).predict(flat)) == 0.0
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -150,16 +198,15 @@ WEIGHTS_ARE_DRAWN = {"RandomForestRanker": "documents are drawn by their number,
 WEIGHING = [name for name in ALL if QUERY_WEIGHTS in SOLVERS[name].supports({})]
 
 
-@pytest.mark.parametrize("name", [name for name in WEIGHING if name not in WEIGHTS_ARE_DRAWN])
-def test_a_query_of_weight_two_counts_as_two(name: str) -> None:
+@varied((name for name in WEIGHING if name not in WEIGHTS_ARE_DRAWN), {"stop", "optimizer"})
+def test_a_query_of_weight_two_counts_as_two(name: str, more: Mapping[str, Any]) -> None:
     queries, chosen = graded(), np.arange(0, 30, 3)
     twice = concatenate([queries, queries.select(chosen)])
     weights = np.ones(30)
     weights[chosen] = 2.0
     doubled = queries.weighted_by(weights)
-    gap = relative_gap(fitted(name, twice).predict(queries), fitted(name, doubled).predict(queries))
-    assert gap < 1e-3
-    plain, weighted = fitted(name, queries), fitted(name, doubled)
+    plain, weighted, repeated = (fitted(name, given, **more) for given in (queries, doubled, twice))
+    assert relative_gap(repeated.predict(queries), weighted.predict(queries)) < 1e-3
     if name == "BestFeature":  # it may choose the same one
         assert weighted.score_ != plain.score_  # type: ignore[attr-defined]
     else:
@@ -192,7 +239,7 @@ def test_the_model_is_usable_at_every_step(name: str) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_every_corner_of_the_space_can_be_trained(name: str) -> None:
     queries, generator = graded(queries=15), np.random.default_rng(0)
-    for _ in range(300 if name == "ElasticRank" else 8):  # whose space has many conditions
+    for _ in range(300 if name in ("ElasticRank", "Ranker") else 8):  # whose spaces have many conditions
         values: dict[str, Any] = {}
         for parameter in SOLVERS[name].space:
             if is_active(parameter, values):
@@ -215,7 +262,7 @@ def test_what_is_there_is_learnt(name: str) -> None:
     assert learnt > max(floor, best) + 0.05, (learnt, floor, best)
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if issubclass(SOLVERS[name], LinearRanker)])
+@pytest.mark.parametrize("name", LINEAR)
 def test_linear_scores_are_sums_over_features(name: str) -> None:
     queries = graded()
     ranker: Any = fitted(name, queries)
@@ -229,12 +276,10 @@ SHIFT_MATTERS = {"Prank": "its thresholds are the same for all queries"}
 """Solvers to which a constant added to a feature within a query means something, and why."""
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if issubclass(SOLVERS[name], LinearRanker)])
-def test_what_all_documents_of_a_query_share_changes_nothing(name: str) -> None:
-    if name in SHIFT_MATTERS:
-        pytest.skip(SHIFT_MATTERS[name])
+@varied((name for name in LINEAR if name not in SHIFT_MATTERS), {"stop", "centre"})
+def test_what_all_documents_of_a_query_share_changes_nothing(name: str, more: Mapping[str, Any]) -> None:
     queries = graded()
     shifts = np.repeat(np.random.default_rng(2).integers(0, 3, (30, 6)), queries.lengths, axis=0) / 4.0
     shifted = queries.with_features(queries.features + shifts)
-    ranker, other = fitted(name, queries, scaling="none"), fitted(name, shifted, scaling="none")
+    ranker, other = (fitted(name, given, **{"scaling": "none", **more}) for given in (queries, shifted))
     assert relative_gap(ranker.predict(queries), other.predict(queries)) < 1e-6

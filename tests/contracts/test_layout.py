@@ -38,9 +38,7 @@ LAYERS = {
         ("data.readers", "data.api_search"),
         ("data.readers.parsing",),
         ("models", "metrics"),
-        ("blocks",),
         ("data",),
-        ("data.query_columns",),
         ("data.columns",),
         ("formats",),
         ("abilities", "names"),
@@ -62,7 +60,7 @@ LAYERS = {
         ("policy.policy",),
     ),
     "studies": (("laboratory",), ("benchmarks",), ("papers",), ("api_search",)),
-    "dashboards": (("tracking",), ("web",), ("views",), ("terminal", "analysis"), ("records", "figures")),
+    "dashboards": (("web",), ("views",), ("terminal",), ("records", "figures")),
 }
 """From top to bottom: a package may import those of the lines below it, and none beside it. A package inside of
 another that is not listed belongs to it."""
@@ -83,7 +81,7 @@ MOST_MODULES = 14
 """Modules of a package, __init__ and __main__ apart."""
 MOST_LINES = 400
 """Lines of a file."""
-LONGER = {"solvers/data/queries.py": 425, "solvers/losses/smoothed/kernels.py": 408}
+LONGER = {"solvers/data/queries.py": 423, "solvers/losses/smoothed/kernels.py": 406}
 """Files that are longer, which may only become shorter."""
 MOST_IMPORTS = 25
 """Modules of the project that a module imports, in functions too."""

@@ -12,33 +12,11 @@ from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.core.space import Choice, Float, Int, defaults
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.optimizers.batch import Objective
+from ranktune.solvers.optimizers.batch import ScaledObjective
 from ranktune.solvers.registry import SOLVERS, make
-from tests.contracts.test_contracts import graded, relative_gap, trained
+from tests.contracts.test_contracts import VARIANTS, graded, relative_gap, trained
 
 WITH_PATH = [name for name in SOLVERS if SOLVERS[name].path_parameter is not None]
-
-VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
-    "AdaRank": ({}, {"stop": "vali", "patience": 3}, {"stop": "never", "reweigh": "model"}),
-    "CommitteePerceptron": ({}, {"size": 1}),
-    "DominationRank": (
-        {},
-        {"penalty": "l2"},
-        {"penalty": "elastic_net"},
-        {"curvature": "tight", "max_iterations": 20_000},
-    ),
-    "ElasticRank": ({}, {"optimizer": "rda"}, {"optimizer": "psgd", "l1": 0.0, "schedule": "sqrt"}),
-    "LambdaMART": ({}, {"seeds": 2}),
-    "Ranker": ({}, {"optimizer": "rda"}, {"optimizer": "psgd", "penalty": "l2", "schedule": "sqrt"}),
-    "RankSVM": ({}, {"pairs": "adjacent"}, {"loss": "l1", "tol": 1e-9}),
-    "RidgeRanker": ({}, {"centre": "none"}),
-    "ListNet": ({}, {"l1": 0.0}),
-    "SVRRanker": ({}, {"loss": "l1"}),
-    "RankBoost": ({}, {"stop": "vali", "patience": 3, "validation": 0.3}),
-    "SOLAR2": ({}, {"covariance": "diagonal"}),
-    "XGBoostRanker": ({}, {"seeds": 2}),
-}
-"""Other parameters under which the path must hold as well."""
 
 CASES = [(name, more) for name in WITH_PATH for more in VARIANTS.get(name, ({},))]
 
@@ -192,13 +170,13 @@ def test_a_choice_has_no_path() -> None:
 @pytest.mark.parametrize(("name", "share"), [("ListNet", 0.75), ("LogisticRanker", 0.6), ("SVRRanker", 0.6)])
 def test_curvature_that_is_kept_saves_evaluations(name: str, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     counted: list[int] = []
-    evaluate = Objective.value_and_gradient
+    evaluate = ScaledObjective.value_and_gradient
 
-    def counting(self: Objective, weights: Any) -> Any:
+    def counting(self: ScaledObjective, weights: Any) -> Any:
         counted.append(1)
         return evaluate(self, weights)
 
-    monkeypatch.setattr(Objective, "value_and_gradient", counting)
+    monkeypatch.setattr(ScaledObjective, "value_and_gradient", counting)
     queries, given = graded(), defaults(SOLVERS[name].space)
     wanted = SOLVERS[name].path_values(
         next(p for p in SOLVERS[name].space if p.name == SOLVERS[name].path_parameter), 1e-2

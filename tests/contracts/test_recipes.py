@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING.md, applied as they are written to copies of the files that they change."""
+"""The recipes of docs/howto/extending.md, applied as they are written to copies of the files that they change."""
 
 import os
 import re
@@ -51,17 +51,12 @@ class Edit(NamedTuple):
 
 def recipes() -> dict[str, list[Edit]]:
     """Recipe -> its numbered edits that have code."""
-    text = (ROOT / "CONTRIBUTING.md").read_text()
-    section = text[text.index("\n## How to add\n") : text.index("\n## Tests\n")]
+    text = (ROOT / "docs/howto/extending.md").read_text()
     results: dict[str, list[Edit]] = {}
-    for title, body in re.findall(r"^\*\*(.+?)\.\*\*(.*?)(?=^\*\*|\Z)", section, re.MULTILINE | re.DOTALL):
-        edits = re.findall(r"^\d\. (.*?)^   ```text\n(.*?)^   ```$", body, re.MULTILINE | re.DOTALL)
-        results[title] = [_edit(what, _unindented(code)) for what, code in edits]
+    for title, body in re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL):
+        edits = re.findall(r"^\d\. (.*?)^```text\n(.*?)^```$", body, re.MULTILINE | re.DOTALL)
+        results[title] = [_edit(what, code) for what, code in edits]
     return results
-
-
-def _unindented(code: str) -> str:
-    return re.sub(r"^   ", "", code, flags=re.MULTILINE)
 
 
 def _edit(what: str, code: str) -> Edit:

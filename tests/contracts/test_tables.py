@@ -6,7 +6,7 @@ import pytest
 
 from ranktune.dashboards.views.registry import VIEWS
 from ranktune.solvers.core.errors import RankTuneError
-from ranktune.solvers.core.table import Table
+from ranktune.solvers.core.table import NamedTable
 from ranktune.solvers.data.readers.formats import READERS
 from ranktune.solvers.formats import FORMATS
 from ranktune.solvers.metrics.presets import MEASURES
@@ -15,11 +15,11 @@ from ranktune.tuner.evaluation.names import PLANS
 from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.samplers.registry import SAMPLERS
 
-TABLES: tuple[Table[Any], ...] = (SOLVERS, PARTS, MEASURES, FORMATS, READERS, VIEWS, SAMPLERS, PLANS, PRESETS)
+TABLES: tuple[NamedTable[Any], ...] = (SOLVERS, PARTS, MEASURES, FORMATS, READERS, VIEWS, SAMPLERS, PLANS, PRESETS)
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.kind)
-def test_entries_can_be_used_and_say_what_they_are(table: Table[Any]) -> None:
+def test_entries_can_be_used_and_say_what_they_are(table: NamedTable[Any]) -> None:
     for name in table:
         assert table.find(name.upper()) is table[name]
         assert table.help(name), name

@@ -19,8 +19,8 @@ from ranktune.docs.benchmark_pages import (
     write_benchmark_pages,
 )
 from ranktune.studies.benchmarks.__main__ import app
-from ranktune.studies.benchmarks.results import Measurement, Result
-from ranktune.studies.benchmarks.tables import Row, Table
+from ranktune.studies.benchmarks.results import BenchmarkResult, Measurement
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
 
 NAMES = sorted(path.stem for path in (FOLDER / "about").glob("*.md"))
 RESULTS = sorted(path.stem for path in (FOLDER / "results").glob("*.json"))
@@ -36,7 +36,7 @@ def test_every_benchmark_has_an_introduction_and_a_place_in_the_index_and_result
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_stored_result_is_that_of_its_command_and_names_no_place(name: str) -> None:
-    result = Result.read(FOLDER / "results" / f"{name}.json")
+    result = BenchmarkResult.read(FOLDER / "results" / f"{name}.json")
     assert result.benchmark == name.partition(".")[0] and f"benchmarks {result.benchmark}" in result.command
     assert result.tables and all(table.rows for table in result.tables) and not any(t.failed for t in result.tables)
     assert not re.search(r"(^|[ '\"=])/", conditions(result))  # a page is the same on every machine
@@ -64,7 +64,7 @@ def test_pages_are_written_with_their_figures(tmp_path: Path) -> None:
 
 
 def test_a_page_says_how_it_was_measured() -> None:
-    table = Table("what it is", [{"solver": "RankSVM", "s": 0.5}], "A remark.")
+    table = BenchmarkTable("what it is", [{"solver": "RankSVM", "s": 0.5}], "A remark.")
     result = Measurement().result("solvers", ["solvers"], [table])
     loaded = replace(result, load=4.0, source="From elsewhere.")
     results, figures = {"": loaded, "of others": result}, {"of others": Path("figures/a.svg")}
@@ -80,7 +80,10 @@ def test_pages_show_the_first_table_of_each_stored_result(tmp_path: Path) -> Non
     empty = "# A\n\n<!-- results solvers\n-->\n\n<!-- end\n-->\n\nText.\n"
     assert with_results(empty, tmp_path) == empty
     for part, seconds in (("", 0.5), (".of-more", 0.25)):
-        tables = [Table("what it is", [{"solver": "RankSVM", "s": seconds}]), Table("by task", [{"s": 7}])]
+        tables = [
+            BenchmarkTable("what it is", [{"solver": "RankSVM", "s": seconds}]),
+            BenchmarkTable("by task", [{"s": 7}]),
+        ]
         Measurement().result("solvers", ["solvers"], tables).write(tmp_path / "results" / f"solvers{part}.json")
     text = with_results(empty, tmp_path)
     assert text.index("| RankSVM | 0.5 |") < text.index("Of more: **what it is**") < text.index("| RankSVM | 0.25 |")
@@ -99,7 +102,7 @@ def test_the_readme_has_the_figures_of_the_newest_results(tmp_path: Path) -> Non
     assert with_speed(text) == text and "<!-- speed -->" in text
     (tmp_path / "results").mkdir()
     for name, date in (("objective", "2001-01-01"), ("solvers", "2999-01-01")):
-        result = Result.read(FOLDER / "results" / f"{name}.json")
+        result = BenchmarkResult.read(FOLDER / "results" / f"{name}.json")
         result.write(tmp_path / "results" / f"{name}.json")
         row: Row = {
             "method": "liblinear, Newton",
@@ -107,5 +110,7 @@ def test_the_readme_has_the_figures_of_the_newest_results(tmp_path: Path) -> Non
             "what": "RankSVM C=1, case a",
             "ours s": 7.5,
         }
-        replace(result, date=date, tables=[Table("", [row])]).write(tmp_path / "results" / f"{name}.other.json")
+        replace(result, date=date, tables=[BenchmarkTable("", [row])]).write(
+            tmp_path / "results" / f"{name}.other.json"
+        )
     assert "it takes 7.50 s" in with_speed(text, tmp_path) and "1/77 " not in with_speed(text, tmp_path)

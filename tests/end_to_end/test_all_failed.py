@@ -1,45 +1,22 @@
 """A study of which every trial fails: it stops with the cause and a distinct exit code, and can be opened."""
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
-from optuna.trial import TrialState
 
 from ranktune.solvers.core.errors import AllFailed, StudyError
-from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.evaluation.task import Task, TaskOutcome
 from ranktune.tuner.runner.engine import StudyRun
-from ranktune.tuner.search.loop import TrialLoop
-from ranktune.tuner.search.progress import Silent
-from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.events import read_events
-from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import ended, letor, ranktune
 from tests.support.reports import unpacked_page
-from tests.tuner.search.test_loop import STUDY, task_of
 
 REASON = "OSError: the licence server is gone"
 
 
-def fails(task: Task) -> Outcome:
-    return Outcome(error=REASON)
-
-
-@pytest.mark.parametrize("sampler", ["thompson", "random", "tpe"])
-def test_no_sampler_minds_that_nothing_has_a_value(tmp_path: Path, sampler: str) -> None:
-    study = replace(STUDY, trials=100, sampler=sampler)
-    for times in (1, 2):  # a resumed run gives it as many trials again
-        record = Record(tmp_path, "s", study.metric)
-        with (
-            InProcess() as executor,
-            pytest.raises(AllFailed, match=f"last {POLICY.search.failures} trials failed.*licence"),
-        ):
-            TrialLoop(study, "s", record, task_of, executor, Silent(), fails).run()
-        assert [trial.state for trial in record.trials()] == [TrialState.FAIL] * POLICY.search.failures * times
-        assert record.leases.rows() == []
-        record.close()
+def fails(task: Task) -> TaskOutcome:
+    return TaskOutcome(error=REASON)
 
 
 @pytest.fixture

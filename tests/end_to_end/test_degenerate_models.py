@@ -9,7 +9,7 @@ import pytest
 
 import ranktune
 from ranktune.command_line.study_commands import _show
-from ranktune.dashboards.web.report import write_report
+from ranktune.dashboards.web.page import write_report
 from ranktune.solvers.abilities import LIST
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
@@ -20,7 +20,7 @@ from ranktune.solvers.models.blend import BlendModel, needs_of
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import joined, one_tree
-from ranktune.tuner.evaluation.evaluate import Run
+from ranktune.tuner.evaluation.evaluate import EvaluationRun
 from ranktune.tuner.evaluation.plans import Final
 from ranktune.tuner.selection.results import load_result
 from tests.support.reports import unpacked_page
@@ -83,7 +83,7 @@ def check_study(data: Path, *, alike: bool = True, **options: Any) -> None:
 
 @pytest.mark.parametrize("name", DEGENERATE)
 def test_a_study_that_ends_with_one_is_complete(name: str, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fitted(self: Final, run: Run) -> Model:
+    def fitted(self: Final, run: EvaluationRun) -> Model:
         return DEGENERATE[name].replaced(solver=run.task.solver)
 
     monkeypatch.setattr(Final, "_fitted", fitted)

@@ -1,6 +1,5 @@
 """A frame with missing values and click rates becomes a model that scores the same wherever it is used."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import ranktune
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.export import export
 from ranktune.solvers.export.check import agreement
-from tests.support.export_readers import READERS
 
 
 def frame(seed: int, queries: int = 60, holes: bool = True) -> pd.DataFrame:
@@ -62,17 +60,3 @@ def test_what_is_missing_in_the_test_data_alone_is_learned_to_be_allowed(tmp_pat
     result = ranktune.tune(whole, test=holes, solvers=solvers, home=tmp_path, **SETTINGS)
     assert not result.failures
     assert np.isfinite(ranktune.predict(result.model, holes)).all()
-
-
-def test_solr_gets_trees_that_know_missing_values(tmp_path: Path) -> None:
-    train, test = frame(0), frame(1, 20)
-    solvers = ["RidgeRanker", "LambdaMART"]
-    result = ranktune.tune(train, test=test, solvers=solvers, serve=["solr"], home=tmp_path, **SETTINGS)
-    model = ranktune.load_model(result.model)
-    content = str(export(model, "solr"))
-    assert json.loads(content)["params"]["isNullSameAsZero"] is False
-    features = test[["price", "age", "length"]].astype(float)
-    columns = {name: features[name].to_numpy() for name in features}
-    actual = READERS["solr"](content, "nan")(columns, len(features))
-    expected = model.predict(features.astype(np.float32))
-    assert np.abs(actual - expected).max() <= 1e-5 * np.abs(expected).max()

@@ -59,14 +59,6 @@ def test_progress_is_one_output_without_a_time_left(outputs: list[list[dict[str,
     assert "trials 4/4, best" in of_kind(shown, "text/plain") and "left" not in of_kind(shown, "text/plain")
 
 
-def test_the_result_is_a_table_and_prints_as_one(outputs: list[list[dict[str, Any]]]) -> None:
-    assert "<table>" in of_kind(outputs[1], "text/html")
-    assert of_kind(outputs[1], "text/plain").startswith("StudyResult(study='s'")
-    printed = "".join("".join(output["text"]) for output in outputs[2] if output.get("name") == "stdout")
-    assert "Use " in printed and "RidgeRanker" in printed
-    assert max(map(len, printed.splitlines())) <= 80
-
-
 def test_figures_and_estimators_show_themselves(outputs: list[list[dict[str, Any]]]) -> None:
     assert any("application/vnd.plotly.v1+json" in output["data"] for output in outputs[3] if "data" in output)
     assert "<b>C</b>" in of_kind(outputs[4], "text/html")

@@ -14,7 +14,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.libraries import this_version
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.evaluate import attempt
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import Task, TaskOutcome
 from ranktune.tuner.policy.policy import POLICY, Race
 from ranktune.tuner.runner.joining import JoinedSplit
 from ranktune.tuner.runner.worker import JoinedWorker
@@ -41,7 +41,7 @@ def task(folder: Path, plan: StoredPlan, solver: str, **parameters: object) -> T
     return Task(str(folder), (METRIC, "map"), solver, parameters, 0)  # type: ignore[arg-type]
 
 
-def values(outcome: Outcome) -> Floats:
+def values(outcome: TaskOutcome) -> Floats:
     assert outcome.error is None
     return outcome.per_query[METRIC]
 
@@ -218,7 +218,7 @@ def test_a_worker_that_joined_races_what_it_takes_as_the_study_does(tmp_path: Pa
     joined = Joined(JoinedSplit("", this_version(), theirs, Tasks(study, data).of))
     messages, races = list[str](), set[Race]()
 
-    def noted(task: Task) -> Outcome:
+    def noted(task: Task) -> TaskOutcome:
         races.add(task.race)
         return attempt(task)
 

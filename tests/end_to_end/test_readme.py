@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import ranktune
 from tests.support.commands import write_letor
 from tests.support.paths import ROOT
 
@@ -57,10 +58,18 @@ def test_continuous_integration_runs_the_two_commands_to_the_letter() -> None:
     assert [command in script for command in commands] == [True, True]
 
 
-def test_the_leaderboard_is_as_printed() -> None:
-    shown = blocks("text")[0]
+def test_the_leaderboards_are_as_printed() -> None:
+    default, elasticrank = blocks("text")
     for part in ("api-search: ndcg@10", "solver", "Use ", "Model: "):
-        assert part in shown
+        assert part in default
+    for part in ("$ ranktune tune elasticrank.toml", "solver", "LinearBlend", "Ranker ", "Model: "):
+        assert part in elasticrank
+
+
+def test_the_study_file_that_it_speaks_of_is_one() -> None:
+    (line,) = re.findall(r'`(preset = "\w+")`', README)
+    study = ranktune.Study(**tomllib.loads(line))
+    assert (study.solvers, study.acquisition, study.trials) == (("Ranker",), "thompson", 30)
 
 
 def test_it_is_short_and_its_links_lead_to_files() -> None:
@@ -69,7 +78,7 @@ def test_it_is_short_and_its_links_lead_to_files() -> None:
     raw = repository.replace("github.com", "raw.githubusercontent.com")
     targets = dict(re.findall(r"^\[(\w+)\]: (\S+)$", README, flags=re.MULTILINE))
     used = set(re.findall(r"\]\[(\w+)\]", README))
-    assert len(README.splitlines()) <= 150
+    assert len(README.splitlines()) < 120
     assert "](" not in README
     assert used == set(targets)
     for address in targets.values():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.tuner.gp.proposal import MAX_TRIALS, Trials
+from ranktune.tuner.gp.proposal import MAX_TRIALS, ObservedTrials
 from tests.support import soak
 
 
@@ -66,7 +66,7 @@ def test_the_model_learns_from_the_best_and_the_latest() -> None:
     n = 3 * MAX_TRIALS
     gains = np.asarray(generator.normal(size=n), dtype=np.float64)
     rows, noise = np.arange(n, dtype=np.float64)[:, None], np.arange(n, dtype=np.float64) + 1.0
-    trials = Trials(rows, gains, noise, np.zeros((2, 1), dtype=np.float64))
+    trials = ObservedTrials(rows, gains, noise, np.zeros((2, 1), dtype=np.float64))
     kept = trials.within(MAX_TRIALS)
     places = kept.rows[:, 0].astype(int)
     assert len(places) == MAX_TRIALS

@@ -63,7 +63,7 @@ def test_the_studies_of_a_release_are_listed_and_shown(home: Path) -> None:
     result = load_result(home / FINISHED / "result.json")
     assert lines[FINISHED]["solver"] == result.best.solver
     assert lines[UNFINISHED]["best"] == max(value or 0.0 for _, _, value in numbers(home / UNFINISHED))
-    assert not any(folder.held() for folder in all_folders(home))
+    assert not any(folder.is_running() for folder in all_folders(home))
 
 
 def test_the_models_of_a_release_rank(home: Path) -> None:

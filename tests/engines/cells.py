@@ -21,7 +21,7 @@ from ranktune.solvers.models.blend import BlendModel, blended
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import Trees, joined
-from ranktune.solvers.models.within.model import WithinModel
+from ranktune.solvers.models.within import WithinModel
 from ranktune.solvers.names import STANDARD
 from ranktune.solvers.registry import SOLVERS, make
 from tests.support.paths import DATA

@@ -12,7 +12,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.export import export
 from ranktune.solvers.export.check import check_syntax
 from ranktune.solvers.export.pmml import FIELDS
-from ranktune.solvers.export.source import Source, source_of
+from ranktune.solvers.export.source import ExportedModel, source_of
 from ranktune.solvers.models.linear import LinearModel
 from tests.engines.cells import GRID, Cell, noted
 from tests.engines.nodes import Refused, Score, scoring, version_of
@@ -60,7 +60,7 @@ def test_a_library_loads_it_and_scores_alike_or_it_is_refused(
         noted(f"{name} {version_of(name)}", request.node.callspec.id.partition("-")[2], cell, scores)
 
 
-def names_in(source: Source, content: str | bytes) -> Sequence[str]:
+def names_in(source: ExportedModel, content: str | bytes) -> Sequence[str]:
     """What an export calls the features."""
     if source.format == "ranklib":
         return [str(column + 1) for column in source.columns.tolist()]

@@ -13,9 +13,7 @@ from scipy import sparse
 
 import ranktune
 from ranktune.solvers import RidgeRanker
-from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
-from tests.support.commands import ranktune as run
-from tests.support.commands import succeeded
+from ranktune.solvers.core.errors import DataError, RankTuneWarning
 
 untyped: Any = ranktune
 GENERATOR = np.random.default_rng(0)
@@ -135,34 +133,3 @@ def test_the_largest_number_is_a_missing_value_in_arrays(dtype: type, value: flo
         np.testing.assert_array_equal(dense, [[0.5, np.nan], [1.5, 2.0]])
         assert queries.has_missing
     np.testing.assert_array_equal(X, given)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [{"Bad": 0, "Good": 1, "Perfect": 2}, {"not relevant": 0, "relevant": 1, "key": 2}, {"-2": 0, "0": 1, "1": 2}],
-    ids=str,
-)
-def test_grades_that_are_words(words: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    TABLE.write_csv("plain.csv")
-    named = TABLE.with_columns(grade=pl.Series([list(words)[grade] for grade in TABLE["grade"]]))
-    named.write_csv("words.csv")
-    model = RidgeRanker().fit(untyped.read("plain.csv")).as_model(feature_names=("bm25",))
-    model.save("model.json")
-    given = ",".join(f"{word}={number}" for word, number in words.items())
-    said = [
-        succeeded("evaluate", "model.json", name, "--json", *more).replace(name, "")
-        for name, more in (("plain.csv", ()), ("words.csv", ("--grades", given)))
-    ]
-    assert said[0] == said[1]
-    for source in ways_in(named, tmp_path):
-        assert untyped.read(source, grades=words).grades.tolist() == TABLE["grade"].to_list()
-    with pytest.raises(ParameterError, match="pairs of WORD=NUMBER"):
-        untyped.read("words.csv", grades="Bad")
-
-
-def test_an_error_about_grades_prints_the_option_that_answers_it(tmp_path: Path) -> None:
-    TABLE.with_columns(grade=pl.Series(["Bad", "Very good"] * (N // 2))).write_csv(tmp_path / "words.csv")
-    said = run("tune", "words.csv", cwd=tmp_path, check=2).stderr
-    assert "--grades 'Bad=0,Very good=1'" in said
-    run("data", "words.csv", "--grades", "Bad=0,Very good=1", cwd=tmp_path)

@@ -15,7 +15,7 @@ from ranktune import api
 from ranktune.arguments import ResumeArguments, RunArguments, TuneArguments, WorkArguments
 from ranktune.command_line.app import app
 from ranktune.command_line.options import has_option, takes_options
-from ranktune.solvers.core.declared import Declared, declared
+from ranktune.solvers.core.declared import DeclaredField, declared
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.settings import Settings, toml_fields
@@ -28,7 +28,7 @@ DECLARED = [(command, parameter) for command, declaration in CALLS.items() for p
 
 
 @pytest.mark.parametrize(("command", "declared_field"), DECLARED, ids=lambda value: getattr(value, "name", value))
-def test_a_declared_field_is_an_argument_and_an_option(command: str, declared_field: Declared) -> None:
+def test_a_declared_field_is_an_argument_and_an_option(command: str, declared_field: DeclaredField) -> None:
     argument = inspect.signature(FUNCTIONS[command]).parameters[declared_field.name]
     required = declared_field.default is MISSING
     assert argument.default == (inspect.Parameter.empty if required else declared_field.default)
@@ -52,7 +52,7 @@ def test_a_declared_field_is_an_argument_and_an_option(command: str, declared_fi
 
 
 @pytest.mark.parametrize("declared_field", [*declared(Settings)], ids=lambda parameter: parameter.name)
-def test_a_setting_is_a_field_of_study_and_a_key_of_toml(declared_field: Declared, tmp_path: Path) -> None:
+def test_a_setting_is_a_field_of_study_and_a_key_of_toml(declared_field: DeclaredField, tmp_path: Path) -> None:
     assert declared_field.name in Study().as_dict()
     (tmp_path / "s.toml").write_text("[space]\n" if declared_field.name == "space" else "")
     default = getattr(Study.from_dict(toml_fields(tmp_path / "s.toml")), declared_field.name)

@@ -141,16 +141,6 @@ def test_a_model_is_evaluated_on_test_alone_since_it_may_have_learnt_from_the_re
         tuned(tmp_path / "runs", test=None, baseline=model, drop="today")
 
 
-def test_a_model_of_categories_is_a_baseline_of_other_features(tmp_path: Path) -> None:
-    colours = [part.assign(colour=np.where(part["x"] > 0, "red", "blue")) for part in (TRAIN, TEST)]
-    wide = [colour.drop(columns=["x", "today"]) for colour in colours]
-    model = tuned(tmp_path / "a", data=wide[0], test=wide[1]).best_model
-    assert model.encoding is not None
-    result = tuned(tmp_path / "b", data=colours[0], test=colours[1], baseline=model, drop="today,colour")
-    actual = ranktune.evaluate(model, colours[1])["metrics"]["ndcg@10"]["mean"]
-    assert result.gain is not None and result.gain.comparison.mean_b == pytest.approx(actual)
-
-
 def test_a_nested_plan_compares_on_all_outer_folds(tmp_path: Path) -> None:
     result = tuned(tmp_path, test=None, baseline="column:today", plan="nested", outer=2)
     assert result.gain is not None and result.gain.comparison.queries == 40

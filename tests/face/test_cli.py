@@ -12,9 +12,8 @@ import typer
 
 from ranktune.command_line.app import app
 from ranktune.command_line.messages import as_options
-from ranktune.tuner.storage.record import Record, number_of
 from tests.support.commands import SOLVERS, letor, ranktune
-from tests.support.finished import DONE, TRIALS, Finished
+from tests.support.finished import TRIALS, Finished
 
 
 def test_a_study_is_tuned_shown_listed_and_declared(tmp_path: Path) -> None:
@@ -78,24 +77,3 @@ def test_help_is_instant_and_teaches() -> None:
     assert os.times().children_user + os.times().children_system - begun < 1.0  # no numeric library was loaded
     assert "ranktune tune" in text
     assert "Your data" in text
-
-
-def finished_numbers(folder: Path) -> dict[int, tuple[object, ...]]:
-    """Return number of a trial -> its value and parameters, read with a separate connection."""
-    record = Record(folder, folder.name, "ndcg@10")
-    try:
-        return {number_of(t): (t.value, tuple(sorted(t.params.items()))) for t in record.trials()}
-    finally:
-        record.close()
-
-
-def test_a_study_whose_last_trial_never_ended_resumes_without_loss(finished: Finished, tmp_path: Path) -> None:
-    home = finished.copied(tmp_path, "interrupted")
-    record = Record(home / "interrupted", "interrupted", "ndcg@10")
-    record.study.ask()  # as a kill leaves it
-    record.close()
-    before = finished_numbers(home / "interrupted")
-    resumed = ranktune("resume", "interrupted", "--home", home, "--json", cwd=tmp_path)
-    assert json.loads(resumed.stdout)["trials"] == TRIALS and len(before) == DONE
-    after = finished_numbers(home / "interrupted")
-    assert before.items() <= after.items() and len(after) == TRIALS

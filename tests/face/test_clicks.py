@@ -14,7 +14,7 @@ from scipy.stats import kendalltau, t
 
 import ranktune
 from ranktune.command_line.app import _readable
-from ranktune.solvers.clicks.counts import Counts
+from ranktune.solvers.clicks.counts import ClickCounts
 from ranktune.solvers.clicks.judging.models import MODELS
 from ranktune.solvers.clicks.position_based import PositionBased
 from ranktune.solvers.clicks.reading.click_log import ClickLog
@@ -22,7 +22,6 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
-from tests.dashboards.web.test_report import payload_of
 from tests.support.click_counts import graded_queries, log_loss
 from tests.support.click_simulation import Users, simulated
 from tests.support.commands import called
@@ -59,7 +58,7 @@ def test_judgments_are_those_of_the_model_and_losses_those_of_later_sessions(tmp
     path, said = written(tmp_path / "log.csv"), list[str]()
     result = ranktune.clicks(path, output=tmp_path / "judged.parquet", judge_share=0.3, progress=said.append)
     log = ClickLog.open(path)
-    expected = PositionBased().fit(Counts.of(log)).judgments()
+    expected = PositionBased().fit(ClickCounts.of(log)).judgments()
     frame = polars.read_parquet(tmp_path / "judged.parquet")
     np.testing.assert_array_equal(frame["relevance"].to_numpy(), expected.relevance)
     assert sum(result.pairs.values()) == frame.height and result.account.counted == 20_001
@@ -69,10 +68,10 @@ def test_judgments_are_those_of_the_model_and_losses_those_of_later_sessions(tmp
     earlier, latest = log.parts(0.3)
     first = 1_700_000_000_000 + 60_000 * 1400
     assert all(max(batch.time) < first for batch in earlier if batch.time is not None)
-    fitted = {name: MODELS[name].make().fit(Counts.of(earlier)) for name in later.losses}
+    fitted = {name: MODELS[name].make().fit(ClickCounts.of(earlier)) for name in later.losses}
     assert list(fitted) == sorted(fitted, key=lambda name: later.losses[name].loss) and not later.unfitted
     for name, model in fitted.items():
-        assert later.losses[name].loss == pytest.approx(log_loss(model, Counts.of(latest)), rel=1e-12)
+        assert later.losses[name].loss == pytest.approx(log_loss(model, ClickCounts.of(latest)), rel=1e-12)
     assert later.best in ("position-based", "joint") and later.losses["ctr"].behind_low > 0.0
     assert {*later.ties, later.best} >= {"position-based", "joint"} and "ctr" not in later.ties
     assert not any("predicts later clicks better" in remark for remark in result.remarks)
@@ -86,8 +85,8 @@ def test_intervals_are_those_of_means_over_sessions_of_equal_size(tmp_path: Path
     log, losses = logged()[0].filter(col("session") >= 1600).sort("session"), dict[str, Floats]()
     click = log["click"].to_numpy()
     for name in ("ctr", later.best):
-        fitted = MODELS[name].make().fit(Counts.of(ClickLog.open(path).parts(0.2)[0]))
-        counts = Counts.of(ClickLog.open(path).parts(0.2)[1])
+        fitted = MODELS[name].make().fit(ClickCounts.of(ClickLog.open(path).parts(0.2)[0]))
+        counts = ClickCounts.of(ClickLog.open(path).parts(0.2)[1])
         p = dict(zip(zip(counts.document, counts.position, strict=True), fitted.click_probability(counts), strict=True))
         number = {document: place for place, document in enumerate(counts.documents)}
         rows = log.select(col("doc_id").cast(str), "rank").iter_rows()
@@ -136,20 +135,6 @@ def test_the_command_says_what_the_function_returns(tmp_path: Path) -> None:
     assert result.agreement.ndcg["position-based"].value > result.agreement.ndcg["ctr"].value
 
 
-def test_weights_above_1_and_given_examination(tmp_path: Path) -> None:
-    log = logged()[0].with_columns(cart=(col("click") * (col("session") % 3 == 0)).cast(int))
-    heavy = ranktune.clicks(written(tmp_path / "log.csv", log), weights={"cart": 2.5}, judge_share=0.0)
-    assert heavy.later is None and any("weighs up to 3.5." in remark for remark in heavy.remarks)
-    shares = log.with_columns(click=(col("click") + 2.5 * col("cart")) / 3.5).drop("cart")
-    same = ranktune.clicks(written(tmp_path / "log.csv", shares), judge_share=0.0)
-    np.testing.assert_allclose(heavy.judgments.relevance, same.judgments.relevance, rtol=1e-9)
-    known = {place: 1.0 / place for place in range(1, 11)}
-    (tmp_path / "p.csv").write_text("position,propensity\n" + "".join(f"{k},{p}\n" for k, p in known.items()))
-    for given in (known, tmp_path / "p.csv"):
-        result = ranktune.clicks(written(tmp_path / "log.csv"), propensities=given)
-        np.testing.assert_allclose(result.examination.value, list(known.values()))
-
-
 def test_a_study_learns_from_the_judgments_and_is_resumed(tmp_path: Path) -> None:
     log, queries = logged()
     judged, home, data = tmp_path / "judged.csv", tmp_path / "home", tmp_path / "data.csv"
@@ -179,15 +164,6 @@ def test_a_study_learns_from_the_judgments_and_is_resumed(tmp_path: Path) -> Non
 
 LOG = logged()[0]
 REMARKS = {
-    "one position": (LOG.with_columns(rank=lit(1)), "All impressions are at position 1"),
-    "no clicks of a query": (
-        LOG.with_columns(click=polars.when(col("query") == "q 3").then(0).otherwise("click")),
-        "1 of 10 queries have no click",
-    ),
-    "bot": (
-        polars.concat([LOG, LOG.head(900).with_columns(session=lit(10**6).cast(polars.Int64), click=lit(1).cast(int))]),
-        "bots 900",
-    ),
     "duplicates": (polars.concat([LOG, LOG.head(70)]), "a duplicate 70"),
     "positions": (
         LOG.with_columns(
@@ -198,13 +174,6 @@ REMARKS = {
     "future": (
         LOG.with_columns(time=polars.when(col("session") < 5).then(10**13).otherwise("time")),
         "time in the future 50",
-    ),
-    "order": (LOG.with_columns(session=col("session") // 9).reverse(), "come after a later one of their session"),
-    "no times": (LOG.drop("time"), "last sessions of the files are taken for the latest"),
-    "no sessions": (LOG.drop("session"), "each impression is a session of its own"),
-    "another id": (
-        polars.concat([LOG, LOG.head(40).with_columns(doc_id=lit("new"))]),
-        "40 impressions share their place",
     ),
     "few": (
         LOG.filter(col("session") == LOG.filter(col("click") == 1)["session"][0]),
@@ -222,9 +191,6 @@ def test_what_is_wrong_with_a_log_is_counted(name: str, tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "no impressions": (LOG.filter(col("click") == 1), [], "what was shown and not clicked must be known"),
-    "no clicks": (LOG.with_columns(click=lit(0)), [], "--column click=NAME"),
-    "no documents": (LOG.rename({"doc_id": "sku"}), [], "--column document=NAME"),
     "one bot": (LOG.with_columns(session=lit(1)), [], "bots (20,000)"),
     "pair": (LOG, ["--column", "document"], "--column document: write pairs of ROLE=NAME"),
     "weight": (LOG, ["--kind-weight", "cart=two"], "--kind-weight cart=two: write KIND=WEIGHT"),
@@ -312,36 +278,3 @@ def test_propensities_of_the_log_are_used_and_said(tmp_path: Path) -> None:
         else:
             with pytest.raises(DataError, match=text):
                 ranktune.clicks(path, columns={"propensity": "p"})
-
-
-def test_chances_of_being_shown_tell_examination(tmp_path: Path) -> None:
-    """One of two documents at a time, the better one mostly first: its clicks alone would make position 1 too good."""
-    generator = np.random.default_rng(0)
-    n, relevance, chance = 40_000, np.array([0.8, 0.2]), np.array([0.9, 0.1])
-    place = generator.integers(0, 2, n)
-    better = generator.random(n) < chance[place]
-    shown = 1 - better.astype(int)
-    click = generator.random(n) < relevance[shown] * np.array([1.0, 0.5])[place]
-    p = np.where(better, chance[place], 1.0 - chance[place])
-    log = polars.DataFrame({"query": "q", "doc_id": shown, "rank": place + 1, "click": click.astype(int), "pscore": p})
-    result = ranktune.clicks(written(tmp_path / "log.csv", log))
-    assert any("estimated from the column pscore, taken for how likely" in remark for remark in result.remarks)
-    error = result.examination.standard_error[1]
-    assert 0.0 < error < 0.05 and abs(result.examination.value[1] - 0.5) < 3.0 * error
-    for found, low, high in zip(
-        *(getattr(result.judgments, name) for name in ("document", "low", "high")), strict=True
-    ):
-        assert low < relevance[int(found)] < high
-
-
-def test_positions_that_few_clicks_tell_are_not_told_apart(tmp_path: Path) -> None:
-    log = LOG.filter((col("rank") < 9) | (col("click") == 0) | (col("session") % 9 == 0))
-    path, page = written(tmp_path / "log.csv", log), tmp_path / "page.html"
-    said = run(path, "-o", tmp_path / "judged.csv", "--model", "trust-bias", "--report", page).stdout
-    examined = ranktune.clicks(path, model="trust-bias").examination
-    wide = examined.known & ~(examined.high <= 2.0 * examined.low)
-    assert wide.any() and not wide.all() and examined.status[int(np.flatnonzero(wide)[0])] == "not told apart"
-    assert said.count("not told apart") == wide.sum() + 1 and f"{wide.sum()} positions are not told apart" in said
-    panel = payload_of(page.read_text())["views"][0]["panels"][0]
-    shown = zip(panel["table"]["rows"], wide, strict=True)
-    assert all((value is None, status == "not told apart") == (no, no) for (_, value, _, _, status), no in shown)

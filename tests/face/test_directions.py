@@ -11,7 +11,6 @@ import pytest
 
 import ranktune
 from ranktune.solvers.core.errors import RankTuneWarning
-from tests.support.commands import succeeded
 
 
 def shop(n_queries: int = 30, seed: int = 0) -> pd.DataFrame:
@@ -119,20 +118,3 @@ def test_a_baseline_is_compared_in_its_direction(position: str | None, column: s
     assert result.gain is not None
     wanted = ranktune.evaluate(-test[column[7:].removeprefix("-")].to_numpy(), test, **OPTIONS)
     assert result.gain.comparison.mean_b == pytest.approx(wanted["metrics"]["ndcg@10"]["mean"])
-
-
-def test_a_baseline_that_is_worse_than_a_random_order_is_warned_of(tmp_path: Path) -> None:
-    columns = {**OPTIONS, "solvers": "RidgeRanker", "trials": 2, "sampler": "random", "drop": "slot,rank,odd"}
-    with pytest.warns(RankTuneWarning, match="column:price ranks worse than a random order"):
-        ranktune.tune(DATA, test=shop(20, 1), baseline="column:price", home=tmp_path, **columns)
-
-
-def test_lists_are_interleaved_in_these_directions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    DATA.to_csv("shop.csv", index=False)
-    args = ("--qid", "qid", "--document", "docid", "--position", "odd", "--draws", "1", "-o", "lists.jsonl")
-    succeeded("interleave", "column:odd", "column:-price", "shop.csv", "--drop", "slot,rank", *args)
-    best = DATA.loc[DATA.groupby("qid")[["odd"]].idxmin()["odd"], "docid"].tolist()
-    cheapest = DATA.loc[DATA.groupby("qid")[["price"]].idxmin()["price"], "docid"].tolist()
-    firsts = [re.findall(r"d\d+", line)[0] for line in Path("lists.jsonl").read_text().splitlines()]
-    assert len(firsts) == 30 and all(first in pair for first, *pair in zip(firsts, best, cheapest, strict=True))

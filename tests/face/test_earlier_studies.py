@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from lightgbm import LGBMRanker
 from optuna.trial import FrozenTrial
@@ -11,7 +10,6 @@ from sklearn.linear_model import Ridge
 import ranktune
 from ranktune import Study
 from ranktune.earlier import record
-from ranktune.solvers import LinearModel, SavedRanker
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.tuner.samplers.first import first_configurations
 from ranktune.tuner.samplers.space import SOLVER
@@ -74,21 +72,6 @@ def test_a_study_begins_with_the_parameters_of_fitted_models_of_other_libraries(
     tried = {trial.params[SOLVER]: trial.params for trial in _trials(tmp_path, "new")}
     assert tried["RidgeRanker"]["RidgeRanker.alpha"] == 123.0
     assert (tried["LambdaMART"]["LambdaMART.leaves"], tried["LambdaMART"]["LambdaMART.learning_rate"]) == (7, 0.15)
-
-
-def test_boosting_goes_on_from_models_of_other_libraries(tmp_path: Path) -> None:
-    train, fresh = graded(60, 1), graded(40, 2)
-    trees = LGBMRanker(num_leaves=7, n_estimators=5, verbose=-1)
-    trees.fit(train.features, train.grades.astype(int), group=train.lengths)
-    trees.booster_.save_model(tmp_path / "booster.txt")
-    ridge = Ridge().fit(train.features, train.grades)
-    theirs = [trees.predict(fresh.features), ridge.predict(fresh.features) - ridge.intercept_]
-    starts = [ranktune.load_model(tmp_path / "booster.txt"), LinearModel(ridge.coef_, "Ridge")]
-    for scores, start in zip(theirs, starts, strict=True):
-        ranker = ranktune.LambdaMART(trees=10).continue_from(start).fit(train)
-        added = ranker.trees_.scores(fresh.features)
-        np.testing.assert_allclose(ranker.predict(fresh), scores + added, rtol=1e-9, atol=1e-9)
-        assert ranker.score(train) > SavedRanker(start).score(train)
 
 
 def test_an_earlier_study_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -18,8 +18,7 @@ from rich.panel import Panel
 
 from ranktune.command_line.app import app
 from ranktune.command_line.messages import Shield
-from ranktune.dashboards.terminal.formats import formatted
-from ranktune.dashboards.terminal.tables import Screen, table, titled
+from ranktune.dashboards.terminal.tables import Screen, formatted, table, titled
 from ranktune.solvers.core.errors import RankTuneError, RankTuneWarning, printable
 from ranktune.solvers.core.files.atomic import atomic_write, refusal_of
 from tests.support.commands import called, ended

@@ -1,19 +1,17 @@
 """ranktune.explain and `ranktune explain`: why a model ranks in its order, in numbers that add up."""
 
 import json
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import ranktune
-from ranktune.dashboards.terminal import explanations
+from ranktune.dashboards.terminal import reports as explanations
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.data.columns.encoding import Category, Encoding
+from ranktune.solvers.data.columns.encoding import Category, TableEncoding
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import blended
-from ranktune.solvers.models.custom import CustomModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from tests.support.commands import printed, succeeded
@@ -71,7 +69,7 @@ def test_the_features_of_one_column_are_shuffled_together() -> None:
     frame = table()[["qid", "grade", "bm25"]]
     red = (np.arange(len(frame)) % 2).astype(float)
     frame["colour=red"], frame["colour=blue"] = red, 1.0 - red
-    encoding = Encoding(columns={"colour": Category(("red", "blue"))})
+    encoding = TableEncoding(columns={"colour": Category(("red", "blue"))})
     names = ("bm25", "colour=red", "colour=blue")
     model = LinearModel(np.array([1.0, 0.5, -0.5]), "RankSVM", feature_names=names, encoding=encoding)
     queries = ranktune.Queries.from_arrays(frame[list(names)], frame["grade"], qid=frame["qid"], feature_names=names)
@@ -158,18 +156,3 @@ def test_a_table_of_long_names_and_many_features_fits() -> None:
     model = LinearModel(np.arange(30.0), "RankSVM", feature_names=names)
     for explained in (ranktune.explain(model, frame), ranktune.explain(model, frame, query=1)):
         assert max(map(len, printed(explanations.explanation(explained), 80).splitlines())) <= 80
-
-
-class Mine:
-    """An estimator of the user's."""
-
-    def predict(self, X: Any) -> Any:
-        return np.asarray(X) @ [2.0, 0.7, 0.0, 0.0]
-
-
-def test_models_of_the_users_solvers_are_explained_too() -> None:
-    frame, model = table(), CustomModel(Mine(), 4, "Mine", "Mine", feature_names=NAMES)
-    result = ranktune.explain(model, frame, query="q1")
-    assert not result["is_exact"]
-    assert sum(row["contribution"] for row in result["contributions"]) == pytest.approx(result["difference"], abs=1e-9)
-    assert ranktune.explain(model, frame)["features"][0]["feature"] == "bm25"

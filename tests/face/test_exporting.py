@@ -9,7 +9,7 @@ import pytest
 
 from ranktune.arguments import ExportArguments
 from ranktune.command_line import exporting
-from ranktune.solvers.core.errors import RankTuneError, RankTuneWarning
+from ranktune.solvers.core.errors import RankTuneError
 from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.models.linear import LinearModel
 from tests.support.commands import ranktune, write_letor
@@ -40,18 +40,6 @@ def test_a_file_is_written_and_checked(folder: Path) -> None:
     assert done.stdout == ""
     assert (folder / "model.onnx").read_bytes() == export(trees(), "onnx")
     assert "by onnxruntime the order is the same on 4 of 4 queries" in done.stderr
-
-
-@pytest.mark.parametrize(("format", "by"), [("onnx", "onnxruntime"), ("python", "the Python function")])
-def test_a_blend_is_checked_too(folder: Path, format: str, by: str) -> None:
-    if format == "onnx":
-        pytest.importorskip("onnxruntime")
-    with pytest.warns(RankTuneWarning, match="matched by position"):
-        printed = written(folder, "blend.json", format, "blended", "data.txt")
-    assert "Blend with 4 of 5 features" in printed and f"by {by} the order is the same on 4 of 4 queries" in printed
-    content = (folder / "blended").read_bytes()
-    made = export(blend(), format, name="m")
-    assert content == (made if isinstance(made, bytes) else made.encode())
 
 
 def written(

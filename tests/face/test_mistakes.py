@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
@@ -122,13 +121,6 @@ def test_at_the_command_line(words: tuple[str, ...]) -> None:
     assert AT_THE_COMMAND_LINE[words] in said.stderr and not said.stdout
 
 
-def test_the_columns_of_data_are_listed_with_the_option_for_an_id() -> None:
-    listed = run("data", "shop.csv", *SHOP[:4], cwd=Path()).stdout
-    assert "Looks like the id of the document: --document sku, or --drop sku" in listed
-    listed = run("data", "shop.csv", *SHOP[:4], "--document", "sku", cwd=Path()).stdout
-    assert re.search(r"sku +\S+ +document id", listed)
-
-
 def tune(**given: Any) -> object:
     return ranktune.tune(TABLE, qid="search", grade="bought", drop="sku", **{"trials": 1} | given)
 
@@ -208,14 +200,3 @@ def test_a_description_says_what_to_change(words: str) -> None:
     MANY.assign(**DESCRIBED[words]).to_csv("many.csv", index=False)
     said = " ".join(run("data", "many.csv", *SHOP, cwd=Path()).stdout.split())
     assert words in said, said
-
-
-def test_a_model_of_another_library_is_where_a_study_begins() -> None:
-    theirs = lightgbm.LGBMRanker(num_leaves=15, reg_lambda=0.0, n_estimators=5000, colsample_bytree=0.5)
-    study = ranktune.Study(solvers=["LambdaMART", "RankSVM"], first={"lambdamart": [theirs, {"leaves": 7}]})
-    begun, own = study.first["LambdaMART"]
-    space: dict[str, Any] = {parameter.name: parameter for parameter in ranktune.LambdaMART.space}
-    assert {name: begun[name] for name in ("leaves", "l2", "trees", "feature_share", "learning_rate")} == {
-        "leaves": 15, "l2": space["l2"].low, "trees": space["trees"].high, "feature_share": 0.5, "learning_rate": 0.1,
-    }  # fmt: skip
-    assert own == {"leaves": 7}

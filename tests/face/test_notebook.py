@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ranktune
-from ranktune.dashboards.records import frames
+from ranktune.dashboards.records import trial as frames
 from ranktune.notebook import StudyResult, shown
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.terminal import Notebook

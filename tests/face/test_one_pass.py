@@ -2,17 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import ranktune
-from ranktune.solvers.core.arrays import Floats, dense
+from ranktune.solvers.core.arrays import dense
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
-from ranktune.solvers.models.linear import LinearModel
-from ranktune.tuner.one_pass.result import OnePassResult
 from tests.support.commands import called, succeeded, write_letor
 from tests.support.pass_samples import linear_queries
 
@@ -21,10 +18,6 @@ def written(path: Path, n_queries: int, seed: int) -> Path:
     """A file of LETOR text."""
     queries = linear_queries(n_queries, seed, d=6)
     return write_letor(path, dense(queries.features), queries.grades, queries.query_of_document)
-
-
-def weights_of(result: OnePassResult) -> Floats:
-    return result.best_model.weights
 
 
 def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,29 +49,6 @@ def test_python_with_test_data_and_without() -> None:
     repeated = ranktune.one_pass(train, test=test, configurations=5, metric="mrr")
     assert repeated.as_dict() == result.as_dict()
     assert ranktune.one_pass(train, configurations=2, held_out=0.0).test is None
-
-
-def test_a_document_counts_as_often_as_its_weight(tmp_path: Path) -> None:
-    """With two documents a query, the copies of a pair follow each other, and ranks and the metric do not change."""
-    generator = np.random.default_rng(0)
-    X, qid, weight = generator.normal(size=(400, 3)), np.arange(400) // 2, generator.integers(1, 4, 400)
-    grade = ((X @ [1.0, -1.0, 0.0] + generator.normal(size=400)) > 0.0).astype(int)
-    frame = pd.DataFrame(X, columns=list("abc")).assign(qid=qid, grade=grade, weight=weight, unit=1.0)
-    given: dict[str, Any] = {"metric": "auc", "solvers": "SOLAR1", "configurations": 6}
-    weighted = ranktune.one_pass(frame.drop(columns="unit"), document_weight="weight", **given)
-    copies = frame.loc[frame.index.repeat(weight)].drop(columns=["unit", "weight"])
-    copied, plain = (ranktune.one_pass(data, **given) for data in (copies, copies.drop_duplicates()))
-    np.testing.assert_allclose(weights_of(weighted), weights_of(copied), rtol=1e-5)
-    assert [entry.mean for entry in weighted.entries] == pytest.approx([entry.mean for entry in copied.entries])
-    assert np.abs(weights_of(weighted) - weights_of(plain)).max() > 1e-3
-    unit = ranktune.one_pass(frame.drop(columns="weight"), document_weight="unit", **given)
-    assert unit.as_dict() == plain.as_dict() and (weights_of(unit) == weights_of(plain)).all()
-    frame.to_parquet(tmp_path / "log.parquet")
-    asked = ("one-pass", tmp_path / "log.parquet", "-o", tmp_path / "pass", "--document-weight", "weight")
-    succeeded(*asked, "--drop", "unit", "--metric", "auc", "--solver", "SOLAR1", "--configurations", 6)
-    written_model = ranktune.load_model(tmp_path / "pass" / "model.json")
-    assert isinstance(written_model, LinearModel)
-    np.testing.assert_array_equal(written_model.weights, weights_of(weighted))
 
 
 def test_a_pass_goes_on_from_that_of_the_day_before(tmp_path: Path) -> None:

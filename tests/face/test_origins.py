@@ -8,7 +8,7 @@ import ranktune
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views.optimiser import panels as optimiser
 from ranktune.dashboards.views.progress import panels as progress
-from ranktune.dashboards.views.trials import trials_table
+from ranktune.dashboards.views.progress import trials_table
 from ranktune.terminal import Verbose
 from ranktune.tuner.gp.proposal import DRAW, IMPROVEMENT, MEAN
 from ranktune.tuner.storage.attributes import FIRST, GIVEN, ORIGINS

@@ -1,6 +1,5 @@
 """Weights of queries count in everything that a study averages: in Python, at the command line and on the pages."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,7 +21,6 @@ from ranktune.solvers.core.registrations import REGISTERED
 from ranktune.solvers.core.space import Parameter
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
 from ranktune.tuner.storage.record import Record
-from tests.support.commands import called
 from tests.support.study_samples import keyed
 
 METRIC = "ndcg@5"
@@ -123,21 +121,6 @@ def test_the_pages_show_the_same_figures(tmp_path: Path, test: str) -> None:
         assert difference == pytest.approx(weighted(ours - theirs, evidence.weights), abs=1e-6)
 
 
-@pytest.mark.thorough
-def test_weights_of_one_and_their_scale_change_no_figure(tmp_path: Path) -> None:
-    def rows(name: str, weight: str | None, factor: float) -> list[tuple[object, ...]]:
-        weighted = TRAIN.assign(traffic=factor), TEST.assign(traffic=factor)
-        given = STUDY | {"solvers": ["BestFeature"], "trials": 1, "weight": weight, "drop": ["traffic"] * (not weight)}
-        result = ranktune.tune(weighted[0], test=weighted[1], **given, name=name, home=tmp_path)
-        numbers = [result.estimate, *(getattr(row, part) for row in result.leaderboard for part in ("vali", "test"))]
-        return [(number.mean, number.low, number.high) for number in numbers if number is not None]
-
-    plain = rows("plain", None, 1.0)
-    for name, factor in (("one", 1.0), ("more", 3.0)):
-        for figures, other in zip(rows(name, "traffic", factor), plain, strict=True):
-            assert figures == pytest.approx(other, rel=1e-9)
-
-
 class Picks(LinearRanker):
     """Ranks by one feature, and learns nothing: only the objective tells two configurations apart."""
 
@@ -168,20 +151,3 @@ def test_the_choice_follows_the_weights_where_fitting_does_not(tmp_path: Path) -
             table, **STUDY | given, weight=weight, drop=[] if weight else ["traffic"], name=f"w{weight}", home=tmp_path,
         )  # fmt: skip
         assert result.best_model.parameters == {"column": column}
-
-
-@pytest.mark.thorough
-def test_the_command_line_weighs_too(tmp_path: Path) -> None:
-    for name, table in (("train", TRAIN), ("test", TEST)):
-        table.to_csv(tmp_path / f"{name}.csv", index=False)
-    home = str(tmp_path / "home")
-    given = ["tune", str(tmp_path / "train.csv"), "--test", str(tmp_path / "test.csv"), "--weight", "traffic"]
-    given += f"--solver RidgeRanker --trials 2 --folds 2 --metric {METRIC} --name w".split()
-    ran = called(*given, "--home", home, "--json")
-    assert ran.exit_code == 0, ran.output
-    result = json.loads(ran.stdout)
-    model = tmp_path / "home" / "w" / "model.json"
-    values = per_query(ranktune.load_model(model).predict(TEST))
-    assert result["best"]["test"] == pytest.approx(weighted(values), abs=1e-9)
-    said = called("evaluate", str(model), str(tmp_path / "test.csv"), "--metric", METRIC, "--json")
-    assert json.loads(said.stdout)["metrics"][METRIC]["mean"] == pytest.approx(result["best"]["test"], abs=1e-9)

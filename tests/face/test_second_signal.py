@@ -48,7 +48,7 @@ def test_a_server_that_was_asked_to_end_once_may_take_its_time() -> None:
     code = (
         "import signal, time, uvicorn\n"
         "from ranktune.second_signal import second_signal_ends\n"
-        "from ranktune.dashboards.web.uvicorn_server import Server\n"
+        "from ranktune.dashboards.web.connections import Server\n"
         "with second_signal_ends(0.1):\n"
         "    server = Server(uvicorn.Config('none'))\n"
         "    with server.capture_signals():\n"

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import ranktune
-from ranktune.dashboards.web.history import write_history
+from ranktune.dashboards.web.one_view import write_history
 from ranktune.solvers.clicks.judgments import Judgments
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, without_secrets
 from ranktune.solvers.data.readers.judgments import read_judgments
@@ -95,4 +95,7 @@ def test_the_page_of_versions_has_no_markup_of_their_names(name: str, tmp_path: 
     data = payload_of(page)
     (figure,) = [panel["figure"] for panel in data["views"][0]["panels"]]
     shown = [*figure["data"][0]["x"], *figure["layout"]["xaxis"]["categoryarray"]]
+    assert data["study"]["facts"] == ["3 versions"]
+    alone = write_history({"study": "s", "metric": "ndcg@10", "versions": [row]}, tmp_path / "one.html")
+    assert payload_of(alone.read_text())["study"]["facts"] == ["1 version"]
     assert len({*shown}) == 3 and not any(sign in text for text in shown for sign in "<>\u202e")

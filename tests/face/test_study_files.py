@@ -12,7 +12,7 @@ from ranktune import api
 from ranktune.arguments import NewStudyRuntime, TuneArguments
 from ranktune.command_line.app import app
 from ranktune.command_line.messages import COMMANDS_ELSEWHERE, file_fields
-from ranktune.solvers.core.declared import Declared, declared
+from ranktune.solvers.core.declared import DeclaredField, declared
 from ranktune.solvers.core.errors import ParameterError
 from tests.support.commands import called, study_file
 
@@ -53,7 +53,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return seen
 
 
-def option_of(field: Declared) -> str:
+def option_of(field: DeclaredField) -> str:
     word = (field.setting.options or (f"--{field.name.replace('_', '-')}",))[0]
     return word.replace("--", "--no-") if field.default is True else str(word)
 

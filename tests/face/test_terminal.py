@@ -6,7 +6,7 @@ import pytest
 
 from ranktune.dashboards.terminal.leaderboard import report as study_report
 from ranktune.dashboards.terminal.tables import as_text
-from ranktune.terminal import Lines, Live, watcher
+from ranktune.terminal import LineProgress, Live, watcher
 from ranktune.tuner.search.progress import Silent, TrialReport
 from ranktune.tuner.selection.results import Result
 from tests.support.engine_samples import graded, tuned
@@ -17,7 +17,7 @@ def report(done: int, value: float | None, best: float, error: str | None = None
 
 
 def test_lines_tell_news_at_once_and_the_rest_seldom(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = Lines()
+    lines = LineProgress()
     lines.split("Fold1", 10, 0)
     lines.trial(report(1, 0.5, 0.5))
     lines.trial(report(2, 0.4, 0.5))  # no news, and within two seconds of the last line
@@ -33,12 +33,12 @@ def test_lines_tell_news_at_once_and_the_rest_seldom(capsys: pytest.CaptureFixtu
 
 
 def test_control_characters_do_not_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    Lines().stage("reading \x1b[2Jevil\x07.txt")
+    LineProgress().stage("reading \x1b[2Jevil\x07.txt")
     assert capsys.readouterr().err == "reading ?[2Jevil?.txt\n"
 
 
 def test_without_a_terminal_there_are_lines() -> None:
-    assert isinstance(watcher(), Lines)
+    assert isinstance(watcher(), LineProgress)
 
 
 def test_the_live_display_follows_and_lets_go(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,7 +50,7 @@ def test_the_live_display_follows_and_lets_go(capsys: pytest.CaptureFixture[str]
     (task,) = live._bar.tasks
     assert (task.completed, task.fields["best"]) == (6, "best 0.5000 (RankSVM)")
     assert task.fields["count"] == "6/10"
-    for display in (live, Lines()):
+    for display in (live, LineProgress()):
         display.fit("trial 3 SymmetricGBDT, 240 rounds")
     assert task.fields["best"] == "best 0.5000 (RankSVM); trial 3 SymmetricGBDT, 240 rounds"
     live.close()
@@ -62,7 +62,7 @@ def test_the_live_display_follows_and_lets_go(capsys: pytest.CaptureFixture[str]
 
 def test_what_was_stopped_is_said_to_be_behind_and_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     stopped = TrialReport("", 4, 5, 10, "RankSVM", 0.41, None, 0.5, "RankSVM", 12.0, "fold 2 of 5")
-    lines = Lines()
+    lines = LineProgress()
     lines.trial(stopped)
     assert (
         "trial 5 of 10  RankSVM  stopped after fold 2 of 5, significantly worse  best 0.5000" in capsys.readouterr().err
@@ -80,7 +80,7 @@ def test_under_a_time_limit_the_bar_is_one_of_time_and_no_number_of_trials_is_pr
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     timed = TrialReport("", 0, 1, None, "RankSVM", 0.5, None, 0.5, "RankSVM", seconds_left=30.0)
-    lines = Lines()
+    lines = LineProgress()
     lines.split("", None, 0)
     lines.trial(timed)
     said = capsys.readouterr().err
@@ -121,7 +121,7 @@ def test_the_answer_stays_above_what_follows_and_is_not_repeated(
     whole = tuned(tmp_path, test=graded(20, 1), progress=Noted())
     (first,) = shown
     capsys.readouterr()
-    Lines().answer(first)
+    LineProgress().answer(first)
     *facts, _ = lines = capsys.readouterr().err.splitlines()
     assert [line.split()[0] for line in lines][:3] == ["Use", "Expect", "Whether"]
     live = Live()

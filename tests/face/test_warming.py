@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import ranktune
-from ranktune.command_line.warming import _choices, compile_solver
+from ranktune.command_line.warming import compile_solver
 from ranktune.reading import small_queries
-from ranktune.solvers.registry import SOLVERS
 from tests.support.commands import called
 from tests.support.finished import Heard
 
@@ -42,14 +41,6 @@ def test_a_second_run_compiles_nothing(tmp_path: Path) -> None:
 
 def test_an_unknown_solver_is_an_error_that_names_the_nearest() -> None:
     assert "Did you mean 'RankSVM'" in str(called("solvers", "--warm", "RankSWM").exception)
-
-
-def test_every_active_choice_is_fitted_once() -> None:
-    made = list(_choices(SOLVERS["ElasticRank"]))
-    assert made[0] == {}
-    assert {"loss": "pairwise_hinge"} in made and {"optimizer": "rda"} in made and {"schedule": "constant"} in made
-    assert all(len(result) == 1 for result in made[1:])
-    assert len(made) == len({tuple(result.items()) for result in made})
 
 
 def test_compiled_kernels_are_not_recompiled() -> None:

@@ -16,7 +16,6 @@ from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.sources.catalogue import load
 from ranktune.solvers.models.linear import LinearModel
 from tests.support.commands import called, succeeded
-from tests.support.commands import ranktune as run
 from tests.support.input_samples import ROWS, SAMPLES, Sample, expected, in_folder
 
 STUDY: dict[str, Any] = {"solvers": "RidgeRanker", "trials": 2, "sampler": "random", "test": "none"}
@@ -84,17 +83,6 @@ def test_a_study_takes_objects(name: str, tmp_path: Path) -> None:
     assert np.array_equal(scores, result.best_model.predict(np.asarray(queries.features)))
 
 
-@pytest.mark.parametrize("name", ["csv-columns", "trec-folder"])
-def test_a_study_in_toml_has_the_same_columns(name: str, tmp_path: Path) -> None:
-    _, source, options = made(name, tmp_path)
-    lines = [f"{key} = {json.dumps([value] if key == 'drop' else Path(value).name)}" for key, value in options.items()]
-    text = [f'data = "{source.name}"', 'solvers = ["RidgeRanker"]', "trials = 2", 'test = "none"', *lines]
-    (tmp_path / "mine.toml").write_text("\n".join(text))
-    result = ranktune.run(tmp_path / "mine.toml", home=tmp_path / "runs")
-    repeated = ranktune.tune(source, **STUDY, **options, home=tmp_path / "runs", name="again")
-    assert result.best_model.fingerprint == repeated.best_model.fingerprint
-
-
 def test_frames_are_validation_and_test_data_too(tmp_path: Path) -> None:
     _, frame, _ = made("pandas", tmp_path)
     other = frame.assign(bm25=frame["bm25"] + 1.0, age=-frame["age"])
@@ -143,16 +131,6 @@ def test_a_model_takes_tables_as_its_own_was_taken(tmp_path: Path) -> None:
     assert "the order is the same on 48 of 48 queries" in done.stderr
 
 
-def test_by_time_the_latest_queries_judge(tmp_path: Path) -> None:
-    _, frame, _ = made("pandas", tmp_path)
-    day = pd.to_datetime("2026-01-01") - pd.to_timedelta(frame["qid"], unit="D")  # the first queries are the latest
-    study = STUDY | {"test": None, "group_by_time": "day", "name": "by-day"}
-    result = ranktune.tune(frame.assign(day=day), **study, home=tmp_path)
-    assert result.best.test is not None
-    latest = frame[frame["qid"] < 100 + 4]  # a fifth of 24
-    assert result.best.test.mean == ranktune.evaluate(result.best_model, latest)["metrics"]["ndcg@10"]["mean"]
-
-
 def test_features_that_look_wrong_are_named_and_kept(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     X, qid = generator.normal(size=(600, 2)), np.repeat(np.arange(60), 10)
@@ -163,26 +141,3 @@ def test_features_that_look_wrong_are_named_and_kept(tmp_path: Path) -> None:
     assert len(warned) == 1 and result.best_model.feature_names == ("a", "b", "sku")
     result = ranktune.tune(frame, **STUDY, drop="sku", home=tmp_path, name="without")
     assert result.best_model.feature_names == ("a", "b")
-
-
-SHOP = "session,bought,sku,bm25,brand\n" + "".join(f"s{n // 5},{n % 3},{n * 7},{n % 11 / 8},x\n" for n in range(100))
-
-
-def test_errors_about_columns_name_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "shop.csv").write_text(SHOP)
-    monkeypatch.chdir(tmp_path)
-
-    def refused(*words: str) -> str:
-        return run(*words, cwd=tmp_path, check=2).stderr
-
-    unnamed = refused("tune", "shop.csv", "--qid", "session")
-    assert "Name it: --grade COLUMN. Perhaps it is 'bought'." in unnamed
-    assert "Did you mean 'session'" in refused("tune", "shop.csv", "--grade", "bought", "--qid", "sesion")
-    words = ("data", "shop.csv", "--grade", "bought", "--qid", "session", "--json")
-    columns = json.loads(run(*words, cwd=tmp_path).stdout)["columns"]
-    assert columns[2]["note"].endswith("If it is not known when documents are ranked: --drop sku")
-    assert "--drop 'x*' matches no column" in refused("data", "shop.csv", "--grade", "bought", "--drop", "x*")
-    Path("train.txt").write_text("1 qid:1 1:1\n")
-    assert "--features a names columns of a table, and train.txt has none" in refused(
-        "data", "train.txt", "--features", "a"
-    )

@@ -7,7 +7,7 @@ import pytest
 
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views.registry import view_json, views_json
-from ranktune.dashboards.web.report import report_html
+from ranktune.dashboards.web.page import report_html
 from ranktune.solvers.models.base import load_model
 from tests.support.commands import letor, ranktune
 from tests.support.reports import unpacked_page

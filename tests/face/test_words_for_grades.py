@@ -15,7 +15,7 @@ import pytest
 import ranktune
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.columns.decisions import Undecided, answered
-from ranktune.solvers.data.columns.meanings import SCALE, usual_grades
+from ranktune.solvers.data.columns.usual import SCALE, usual_grades
 from tests.support.commands import called, ended, letor
 from tests.support.shop_table import shop_table
 

@@ -15,7 +15,7 @@ from optuna.trial import TrialState
 
 from ranktune import api
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.evaluation.task import TaskOutcome
 from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.study.events import read_events
@@ -152,7 +152,7 @@ def test_trials_that_an_earlier_release_failed_with_their_cluster_are_run_again(
     params = [{**space.defaults()[0], "RidgeRanker.alpha": 0.5 + number} for number in range(7)]
     errors = [*[BURNT + cause] * 3, BURNT.removesuffix("the ") + "killed by signal 9 (out of memory?)"]
     for number, error in enumerate(errors, 3):
-        record.append(number, params[number], space.distributions, Outcome(error=error, restarts=1))
+        record.append(number, params[number], space.distributions, TaskOutcome(error=error, restarts=1))
     record.close()
     result = api.resume("n", trials=8, **how)
     assert result.trials == 8

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import RankTuneWarning, StudyError
-from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.evaluation.task import TaskOutcome
 from ranktune.tuner.storage.record import Record, number_of
 from tests.support.faults import Faults
 from tests.tuner.storage.test_record import DISTRIBUTIONS, PARAMS
@@ -19,9 +19,9 @@ TRIALS = 2
 CAUSES = {errno.ENOSPC: ("is full", "No space left"), errno.EIO: ("disk I/O error", "Input/output error")}
 
 
-def outcome_of(number: int, size: int = 20) -> Outcome:
+def outcome_of(number: int, size: int = 20) -> TaskOutcome:
     values = np.random.default_rng(number).random(size)
-    return Outcome({"map": values}, begun=1e9 + number, ended=1e9 + number + 1.0, seconds=1.0)
+    return TaskOutcome({"map": values}, begun=1e9 + number, ended=1e9 + number + 1.0, seconds=1.0)
 
 
 def run(folder: Path, acknowledged: list[int], trials: int = TRIALS, size: int = 20, checked: bool = False) -> int:

@@ -131,7 +131,7 @@ def test_what_belongs_to_another_is_not_used(kind: str, place: Path) -> None:
 KERNEL = """
 import warnings
 warnings.simplefilter("always")
-from ranktune.solvers.core.grade_tree import offsets
+from ranktune.solvers.losses.window_sums import offsets
 from ranktune.solvers.core.machine_code.folders import code_folder
 print(offsets(4).sum())
 print(code_folder())

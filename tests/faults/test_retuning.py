@@ -26,10 +26,10 @@ import pytest
 import ranktune
 from ranktune.daily.retuning import retune
 from ranktune.tuner.drift import watch
-from ranktune.tuner.drift.days import read_days, write_day
-from ranktune.tuner.retuning.versions import DELIVERED, current, decision_of, make_current
+from ranktune.tuner.drift.watching import read_days, write_day
+from ranktune.tuner.retuning.versions import DELIVERED, current, make_current
 from ranktune.tuner.splits.seals import file_digest
-from ranktune.tuner.study.home import StudyFolder, free_name
+from ranktune.tuner.study.home import free_name
 from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import succeeded, write_letor
 
@@ -98,32 +98,6 @@ def check_killed(folder: Path, kills: int) -> None:
     assert [each["version"] for each in versions] == ["shop", "new"]
 
 
-def check_changed(folder: Path, kills: int, seed: int) -> None:
-    """Kill it again and again, the file of the day with the data of any day; compare with runs on these alone."""
-    generator, (first, days) = random.Random(seed), begun(folder, 4)
-    known = [retuned(Path(shutil.copytree(first, folder / f"alone{k}")), day) for k, day in enumerate(days)]
-    killed = refused = 0
-    home, today = Path(shutil.copytree(first, folder / "home")), folder / "today.txt"
-    while killed < kills:
-        which = generator.randrange(1, len(days))
-        shutil.copyfile(days[which], today)
-        os.utime(today, (1e9, 1e9))
-        found = retuned(home, today, generator.uniform(*MOMENTS), generator.choice(["new", None]))
-        killed += found is None
-        refused += found == {}
-        expected = known[which]
-        assert expected is not None
-        ended = [decision_of(StudyFolder(path.parent)) for path in home.glob("*/decision.json")]
-        if found:
-            _check_same(found, expected)
-        for decided in filter(None, ended):  # also that of a command that was killed after it
-            assert decided["decision"] == expected["decision"]
-        if ended:
-            shutil.rmtree(home)
-            shutil.copytree(first, home)
-    print(f"seed {seed}: {killed} kills, {refused} refused")
-
-
 def _check_same(found: dict[str, Any], known: dict[str, Any]) -> None:
     assert found["decision"] == known["decision"] and found["configuration"] == known["configuration"]
     for name, mean in known["means"].items():
@@ -132,16 +106,6 @@ def _check_same(found: dict[str, Any], known: dict[str, Any]) -> None:
 
 def test_a_retuning_that_is_killed_goes_on(tmp_path: Path) -> None:
     check_killed(tmp_path, 4)
-
-
-@pytest.mark.slow
-def test_sixty_kills_of_a_retuning(tmp_path: Path) -> None:
-    check_killed(tmp_path, 60)
-
-
-@pytest.mark.slow
-def test_forty_kills_with_other_data_in_between(tmp_path: Path) -> None:
-    check_changed(tmp_path, int(os.environ.get("KILLS", "40")), SEED)
 
 
 def forked(*functions: Callable[[], object]) -> list[multiprocessing.process.BaseProcess]:
@@ -230,18 +194,8 @@ def test_two_writers_of_what_is_current(tmp_path: Path) -> None:
     check_writers(tmp_path, 20)
 
 
-@pytest.mark.slow
-def test_two_hundred_races_of_two_writers(tmp_path: Path) -> None:
-    check_writers(tmp_path, 200)
-
-
 def test_a_rollback_beside_a_retuning_and_a_resumed_version(tmp_path: Path) -> None:
     check_commands(tmp_path, 1)
-
-
-@pytest.mark.slow
-def test_forty_races_of_three_commands(tmp_path: Path) -> None:
-    check_commands(tmp_path, 40)
 
 
 def names(home: Path) -> Callable[[int], object]:

@@ -96,11 +96,6 @@ def test_a_coordinator_that_is_killed_repeatedly_loses_nothing(tmp_path: Path) -
     check_coordinator_killed(tmp_path / "s", 4, 120, 2)
 
 
-@pytest.mark.slow
-def test_two_hundred_kills_of_the_coordinator_lose_nothing(tmp_path: Path) -> None:
-    check_coordinator_killed(tmp_path / "s", 200, 6000, 2)
-
-
 def workers_of(process: subprocess.Popen[str]) -> list[int]:
     """Return the processes that run trials of a coordinator, which another one forks."""
     return [pid for server in children(process.pid) for pid in children(server)]
@@ -135,11 +130,6 @@ def check_workers_killed(folder: Path, kills: int, trials: int) -> None:
 
 def test_a_killed_worker_costs_its_trial_one_new_start(tmp_path: Path) -> None:
     check_workers_killed(tmp_path / "s", 4, 40)
-
-
-@pytest.mark.slow
-def test_a_hundred_killed_workers_cost_their_trials_one_new_start(tmp_path: Path) -> None:
-    check_workers_killed(tmp_path / "s", 100, 600)
 
 
 def test_workers_that_join_and_are_killed_cost_nothing(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ LOADED = (
     "ranktune.api",
     "ranktune.tuner.runner.engine",
     "ranktune.solvers.linear.rank_svm",
-    "ranktune.dashboards.web.report",
+    "ranktune.dashboards.web.page",
     "polars",
 )
 """Modules that every command loads, or most."""

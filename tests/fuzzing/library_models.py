@@ -22,7 +22,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.other_libraries.ubjson import NUMBERS as NUMBERS_OF_UBJSON
+from ranktune.solvers.models.other_libraries.xgboost import NUMBERS as NUMBERS_OF_UBJSON
 from ranktune.solvers.rankings.opening import open_ranking
 
 KINDS = ("txt", "json", "ubj", "catboost.json")

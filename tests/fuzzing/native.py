@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktune.dashboards.records.file import RecordReader
+from ranktune.dashboards.records.reader import RecordReader
 from ranktune.solvers.core.errors import StudyError
 from tests.fuzzing.asked import NAME, pieces, stable
 from tests.fuzzing.damaged_studies import TRIALS, write_data

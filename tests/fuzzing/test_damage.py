@@ -36,8 +36,3 @@ def test_a_command_on_a_damaged_study_answers_or_refuses(bench: Bench, command: 
     cases = [case for case in bench.cases() if case.command == command and case.kind == "finished"]
     chosen = np.random.default_rng(3).permutation(len(cases))[:20]
     assert _bad(bench, [cases[number] for number in chosen.tolist()]) == []
-
-
-@pytest.mark.slow
-def test_all_damage_is_answered_or_refused(bench: Bench) -> None:
-    assert _bad(bench, list(bench.cases())) == []

@@ -44,19 +44,3 @@ def test_mutated_inputs_are_read_alike_or_refused(kind: str, tmp_path: Path) -> 
 def test_a_table_is_read_alike_from_every_format_or_refused(name: str, tmp_path: Path) -> None:
     result, bad = logical.tried(name, 60, 0, tmp_path)
     assert bad == [] and result[Outcome.EQUAL] > 10 and result[Outcome.REFUSED] > 5
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", FORMATS)
-def test_many_mutated_inputs_are_read_alike_or_refused(kind: str, tmp_path: Path) -> None:
-    result, bad = tried(kind, 2_000, FEW_BELOW + 10_000, tmp_path)
-    print(kind, dict(result))
-    assert bad == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", logical.WRITERS)
-def test_many_tables_are_read_alike_from_every_format_or_refused(name: str, tmp_path: Path) -> None:
-    result, bad = logical.tried(name, 2_400, 10_000, tmp_path)
-    print(name, dict(result))
-    assert bad == []

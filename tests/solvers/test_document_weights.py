@@ -35,10 +35,9 @@ from ranktune.solvers.data.queries import concatenate
 from ranktune.solvers.data.rows import rows_of
 from ranktune.solvers.data.scaling import factors, query_factors
 from ranktune.solvers.names import SOLVERS
-from ranktune.solvers.online import kernels, second_order
+from ranktune.solvers.online import kernels, solar
 from ranktune.solvers.online.pairs import by_grade
 from ranktune.solvers.online.weighted_draws import draw_by_weight, mass_of
-from ranktune.solvers.optimizers import least_squares
 from ranktune.solvers.registry import solver_class
 
 generator = np.random.default_rng(7)
@@ -139,8 +138,8 @@ def test_a_document_of_hardly_any_weight_is_left_out(ranker: Any) -> None:
 )
 def test_a_weighted_pair_is_so_many_pairs_in_a_row(kind: int) -> None:
     width = 1 if kind == kernels.DIAGONAL else 4  # of one feature, a diagonal neglects nothing
-    learn = second_order.learn if kind in (kernels.FULL, kernels.DIAGONAL) else kernels.learn
-    rows, rule = rows_of(np.ascontiguousarray(X[:, :width])), kernels.Rule(kind, 0.01)
+    learn = solar.learn if kind in (kernels.FULL, kernels.DIAGONAL) else kernels.learn
+    rows, rule = rows_of(np.ascontiguousarray(X[:, :width])), kernels.UpdateRule(kind, 0.01)
     better, worse = np.random.default_rng(4).integers(0, 240, (2, 200))
     times, sigma = np.tile([1, 3, 2, 1, 7], 40), {kernels.FULL: np.eye(4), kernels.DIAGONAL: np.ones((1, 1))}.get(kind)
     weighted, copied = (
@@ -169,14 +168,6 @@ def test_thresholds_of_prank_stay_in_order_by_steps_of_any_length() -> None:
     weights = generator.uniform(0.01, 3.0, 240)
     thresholds = Prank(passes=9).fit(X, X[:, 0] + X[:, 1], qid=QID, document_weights=weights).thresholds_
     assert (np.diff(thresholds) >= 0.0).all() and (thresholds % 1.0).any()
-
-
-def test_conjugate_gradients_and_sparse_features_weigh_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = RidgeRanker(alpha=5.0).fit(X, Y, qid=QID, document_weights=WEIGHTS).coef_
-    monkeypatch.setattr(least_squares, "MAX_DENSE_FEATURES", 1)
-    for features in (X, sparse.csr_array(X)):
-        result = RidgeRanker(alpha=5.0).fit(features, Y, qid=QID, document_weights=WEIGHTS).coef_
-        np.testing.assert_allclose(result, exact, rtol=1e-6)
 
 
 @pytest.mark.parametrize("scale", [factors, query_factors])

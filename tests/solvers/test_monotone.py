@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
 from scipy.optimize import lsq_linear, minimize
 
 from ranktune.solvers import (
@@ -15,7 +14,6 @@ from ranktune.solvers import (
     OWLQN,
     ElasticNet,
     LambdaMART,
-    LogisticRanker,
     PairwiseLogistic,
     Queries,
     Ranker,
@@ -29,7 +27,7 @@ from ranktune.solvers.boosting.xgboost import XGBoostRanker
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.registrations import REGISTERED, Registration
 from ranktune.solvers.data.queries import concatenate
-from ranktune.solvers.distillation.distil import distil
+from ranktune.solvers.distillation import distil
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.optimizers.least_squares import within_signs
 from ranktune.solvers.registry import NAMES, make
@@ -173,30 +171,6 @@ def test_leaving_features_out_loses_little_of_the_objective_of_ranksvm() -> None
         losses.append(objective(coef)[0] / best - 1.0)
     assert min(losses) > -1e-6
     assert max(losses) < 0.01
-
-
-def test_paths_keep_constraints_and_agree_with_single_fits() -> None:
-    queries = data().constrained(SIGNS)
-    cases: list[tuple[Any, list[float]]] = [
-        (RankSVM(), [0.01, 1.0]),
-        (RidgeRanker(), [1.0, 100.0]),
-        (LogisticRanker(), [0.01, 1.0]),
-    ]
-    for ranker, values in cases:
-        for value, result in ranker.fit_path(queries, values):
-            alone = type(ranker)(**{str(ranker.path_parameter): value}).fit(queries)
-            assert result.as_model().monotone
-            np.testing.assert_allclose(result.coef_, alone.coef_, atol=5e-3 * np.abs(alone.coef_).max())
-
-
-def test_sparse_features_keep_the_same_constraints() -> None:
-    dense = data()
-    thin = Queries.from_arrays(sparse.csr_array(dense.features), dense.grades, qid=dense.query_of_document)
-    for name in ("RankSVM", "RidgeRanker", "RankBoost"):
-        signs = dense.constrained(SIGNS).monotone
-        assert signs is not None
-        both = [make(name, {}, 0).fit(queries, monotone=signs) for queries in (dense, thin)]
-        np.testing.assert_allclose(both[0].predict(dense), both[1].predict(thin), atol=1e-6)
 
 
 def test_constraints_go_by_name_glob_number_or_one_by_one() -> None:

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import without_level
-from ranktune.solvers.distillation.distil import STEPS, distil
+from ranktune.solvers.distillation import STEPS, distil
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import joined, one_tree, stumps
@@ -29,7 +28,6 @@ from tests.support.missing_samples import (
     without,
 )
 
-layouts = pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 seeds = pytest.mark.parametrize("seed", range(2))
 
 
@@ -45,12 +43,6 @@ def test_what_is_missing_of_a_feature_that_no_document_lacked_is_0(kind: str, se
     check_absence_is_zero(model, never)
     absent, zero = (model.predict(without(documents(seed), never, value)) for value in (np.nan, 0.0))
     np.testing.assert_array_equal(absent, zero)
-
-
-@layouts
-@pytest.mark.parametrize("kind", ["XGBoostRanker", "CatBoostRanker", "RankBoost", "RidgeRanker"])
-def test_sparse_data_give_the_same(kind: str, layout: Any) -> None:
-    check_absence_is_zero(model_of(kind, 0, layout), ~lacking(some_lacking(0)))
 
 
 @seeds
@@ -94,13 +86,6 @@ def test_linear_copies_add_nothing_for_it(seed: int) -> None:
     copy = distil(model_of("GBDTRanker", seed), queries, "linear")
     assert isinstance(copy, LinearModel) and copy.missing is not None
     assert (copy.missing[~lacking(queries)] == 0.0).all()
-
-
-def test_a_copy_takes_missing_values_where_its_model_does() -> None:
-    whole = Queries.from_arrays(np.arange(40.0)[:, None] % 7, np.arange(40) % 2, qid=np.arange(40) // 10)
-    model = LinearModel(np.array([1.0]), "RidgeRanker", missing=np.array([0.0]))
-    copy = distil(model, whole)
-    assert copy.takes_missing and copy.predict([[np.nan]]) == copy.predict([[0.0]])
 
 
 def test_trees_that_know_no_missing_values_send_them_where_0_goes_among_others_that_do() -> None:

@@ -5,5 +5,5 @@ from importlib.util import find_spec
 collect_ignore = (
     []
     if find_spec("ranktune.studies.benchmarks")
-    else ["benchmarks", "laboratory", "papers/test_counting.py", "papers/test_drawing.py", "papers/test_figures.py"]
+    else ["benchmarks", "laboratory", "papers/test_counting.py", "papers/test_figures.py"]
 )

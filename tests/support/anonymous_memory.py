@@ -12,7 +12,7 @@ PROGRAM = """
 import sys, threading, time
 from pathlib import Path
 from ranktune.solvers import LambdaMART, RankSVM, fit_blocks
-from ranktune.solvers.blocks.blocked import LocalBlocks
+from ranktune.solvers.data.blocked import LocalBlocks
 
 def anonymous():
     lines = Path("/proc/self/status").read_text().splitlines()

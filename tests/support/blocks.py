@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from ranktune.solvers import Queries
-from ranktune.solvers.blocks.blocked import OpenBlock
+from ranktune.solvers.data.blocked import OpenBlock
 
 
 class Keeping:
@@ -25,8 +25,8 @@ class Keeping:
         self.names.append(function.__name__)
         for block in self.blocks:
             if self.generator.random() < self.loss:
-                self.lost += len(block.kept)
-                block.kept.clear()
+                self.lost += len(block.cache)
+                block.cache.clear()
         return [function(block, *arguments, **named) for block in self.blocks]
 
 

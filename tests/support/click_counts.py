@@ -6,9 +6,8 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import xlog1py, xlogy
 
-from ranktune.solvers.clicks.counts import Counts
+from ranktune.solvers.clicks.counts import ClickCounts, Impressions
 from ranktune.solvers.clicks.fitted import SURE, FittedClicks
-from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.core.arrays import Floats, Ints, as_ints
 from ranktune.solvers.data.queries import Queries
 from tests.support.click_simulation import Users, simulated
@@ -21,14 +20,16 @@ def impressions(query: Ints, document: Ints, position: Ints, click: Floats) -> I
     return Impressions(query, document, position, click, np.arange(len(query)), None, None, names, documents, [])
 
 
-def counted(rows: Iterable[tuple[int, int, int, int, float]]) -> Counts:
+def counted(rows: Iterable[tuple[int, int, int, int, float]]) -> ClickCounts:
     """Counts from rows of query, document, position, impressions and clicks, in any order."""
     query, document, position, shown, clicks = np.array(sorted(rows), dtype=float).T
     batch = impressions(as_ints(query), as_ints(document), as_ints(position), clicks)
-    return replace(Counts.of([batch]), shown=shown)
+    return replace(ClickCounts.of([batch]), shown=shown)
 
 
-def drawn_counts(generator: np.random.Generator, *, queries: int = 4, documents: int = 6, positions: int = 5) -> Counts:
+def drawn_counts(
+    generator: np.random.Generator, *, queries: int = 4, documents: int = 6, positions: int = 5
+) -> ClickCounts:
     """A few pairs that were seen at some positions, with clicks of a position-based model."""
     attraction = generator.uniform(0.1, 0.7, (queries, documents))
     rows = []
@@ -47,17 +48,19 @@ def graded_queries(generator: np.random.Generator, n_queries: int, n_documents: 
     return Queries.from_arrays(X, grades, group=[n_documents] * n_queries), X[:, 0] + 0.5 * generator.normal(size=n)
 
 
-def simulated_counts(users: Users, seed: int, *, n_queries: int = 50, sessions: int = 100_000) -> tuple[Counts, Floats]:
+def simulated_counts(
+    users: Users, seed: int, *, n_queries: int = 50, sessions: int = 100_000
+) -> tuple[ClickCounts, Floats]:
     """Counts of sessions over graded queries, and the true probability of a click at position 1 of each pair."""
     generator = np.random.default_rng(seed)
     queries, scores = graded_queries(generator, n_queries)
-    counts = Counts.of([simulated(queries, users, sessions, generator, scores=scores, spread=0.7)])
+    counts = ClickCounts.of([simulated(queries, users, sessions, generator, scores=scores, spread=0.7)])
     up, down = (rates[0] for rates in users.rates(np.array([1])))
     attraction = users.attraction(queries.grades)[counts.document[counts.firsts]]
     return counts, down + (up - down) * attraction
 
 
-def log_loss(fitted: FittedClicks, counts: Counts) -> float:
+def log_loss(fitted: FittedClicks, counts: ClickCounts) -> float:
     """Mean negative logarithm of the likelihood of an impression, in nats; counts are those of a later log."""
     p = np.clip(fitted.click_probability(counts), SURE, 1.0 - SURE)
     gains = xlogy(counts.clicks, p) + xlog1py(counts.shown - counts.clicks, -p)

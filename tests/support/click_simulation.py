@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from ranktune.solvers.clicks.impressions import Impressions
+from ranktune.solvers.clicks.counts import Impressions
 from ranktune.solvers.core.arrays import Floats, Ints, Mask
 from ranktune.solvers.data.queries import Queries
 

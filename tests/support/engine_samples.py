@@ -12,7 +12,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.tuner.selection.rows import Row
+from ranktune.tuner.selection.rows import LeaderboardRow
 
 SOLVERS = ("RankSVM", "RidgeRanker", "BestFeature")
 
@@ -31,7 +31,7 @@ def weights(model: Model) -> Floats:
     return model.weights
 
 
-def on_test(row: Row) -> float:
+def on_test(row: LeaderboardRow) -> float:
     assert row.test is not None
     return row.test.mean
 

@@ -22,7 +22,7 @@ from ranktune.notebook import StudyResult
 from ranktune.solvers.core.errors import AllFailed
 from ranktune.solvers.core.files.atomic import locked
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.evaluation.task import TaskOutcome
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.search.progress import Silent, TrialReport
 from ranktune.tuner.splits.seals import write_sealed
@@ -133,7 +133,7 @@ def _interrupted(data: Path, **options: Any) -> None:
 
 
 def _failed(data: Path, **options: Any) -> None:
-    failing = partial(StudyRun, objective=lambda task: Outcome(error=REASON))
+    failing = partial(StudyRun, objective=lambda task: TaskOutcome(error=REASON))
     with patch("ranktune.session.StudyRun", failing), suppress(AllFailed):
         _split(data, **options)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 from typing import Any
 
-from ranktune.tuner.interleaving.lists import METHODS, Shown
+from ranktune.tuner.interleaving.lists import METHODS, InterleavedList
 
 
 class Coins:
@@ -17,7 +17,7 @@ class Coins:
         return next(self.tosses)
 
 
-def all_lists(method: str, a: Sequence[str], b: Sequence[str], length: int) -> list[Shown]:
+def all_lists(method: str, a: Sequence[str], b: Sequence[str], length: int) -> list[InterleavedList]:
     """The lists of all tosses, each as likely as the others."""
     made: Any = METHODS[method]
     return [
@@ -31,7 +31,7 @@ def patterns(n: int) -> Iterator[tuple[int, ...]]:
         yield from combinations(range(n), size)
 
 
-def credit(method: str, shown: Shown, clicked: Sequence[int], a: Sequence[str], b: Sequence[str]) -> int:
+def credit(method: str, shown: InterleavedList, clicked: Sequence[int], a: Sequence[str], b: Sequence[str]) -> int:
     """1 where A wins, -1 where B does: clicks by team, or in the tops of both rankings that cover all clicks."""
     if method == "team-draft":
         sides = [shown.teams[k] for k in clicked]

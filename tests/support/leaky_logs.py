@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ranktune.solvers.clicks.impressions import Impressions
+from ranktune.solvers.clicks.counts import Impressions
 from ranktune.solvers.core.arrays import Array, Floats, Ints
 from ranktune.solvers.data.queries import Queries
 from tests.support.click_simulation import Users, simulated

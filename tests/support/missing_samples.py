@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Mask, dense
-from ranktune.solvers.custom.conversion import converted
-from ranktune.solvers.custom.fitting import fitted
+from ranktune.solvers.custom import converted, fitted
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model, Origin
 from ranktune.solvers.models.blend import BlendModel, blended

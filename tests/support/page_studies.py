@@ -11,8 +11,8 @@ import optuna
 
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial
-from ranktune.tuner.evaluation.task import Outcome
-from ranktune.tuner.policy.racing import Estimate
+from ranktune.tuner.evaluation.task import TaskOutcome
+from ranktune.tuner.policy.racing import FullValueEstimate
 from ranktune.tuner.selection.evidence import EVIDENCE, write_evidence
 from ranktune.tuner.selection.results import Result
 from ranktune.tuner.storage.record import Record
@@ -52,14 +52,14 @@ def append(home: Path, name: str, trials: Sequence[Trial], split: str = "") -> N
     for each in trials:
         params = each.flat_params
         values = {} if each.value is None else {"ndcg@10": np.full(4, each.value)}
-        outcome = Outcome(
+        outcome = TaskOutcome(
             per_query=values, nonzeros=each.nonzeros or float("nan"), seconds=each.seconds, error=each.error,
             begun=BEGUN + each.number, ended=BEGUN + each.number + 0.5, worker=each.worker, warnings=each.warnings,
             steps=tuple((BEGUN, f"fold {k}", part) for k, part in enumerate(each.parts, start=1)),
             stopped=each.stopped, path_parameter=each.path_parameter, path=each.path,
             chosen=float(each.params[each.path_parameter] or 0.0) if each.path else None, restarts=each.restarts,
         )  # fmt: skip
-        estimate = Estimate(each.value or 0.0, (each.error_of_estimate or 0.0) ** 2) if each.stopped else None
+        estimate = FullValueEstimate(each.value or 0.0, (each.error_of_estimate or 0.0) ** 2) if each.stopped else None
         spaces = {key: known.get(key, optuna.distributions.FloatDistribution(0.0, 10.0)) for key in params}
         record.append(each.number, params, spaces, outcome, estimate)
     record.close()

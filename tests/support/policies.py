@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.policy.actions import Finish
 from ranktune.tuner.policy.next_trial import next_action
@@ -24,7 +24,7 @@ from ranktune.tuner.workers.executor import InProcess
 def run_by(
     policy: Policy,
     folder: Path,
-    split: Split,
+    split: QuerySplit,
     progress: Progress | None = None,
     objective: Objective = attempt,
     **settings: Any,
@@ -38,5 +38,5 @@ def run_by(
 
 def begun(scheduler: SearchScheduler, number: int, left: float) -> dict[str, Value] | None:
     """Begin the trial that is next, and return its parameters, None where the search ends."""
-    action = next_action(scheduler.known, left)
+    action = next_action(scheduler.state, left)
     return None if isinstance(action, Finish) else scheduler.begin(number, action)

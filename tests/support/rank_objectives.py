@@ -7,7 +7,7 @@ import numpy as np
 
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.optimizers.newton import Point
+from ranktune.solvers.optimizers.newton import NewtonPoint
 from ranktune.solvers.optimizers.rank_svm.coarse_to_fine import Descent
 from ranktune.solvers.optimizers.rank_svm.curvature import regularised
 from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective
@@ -28,7 +28,7 @@ def hessian_product(objective: RankObjective, direction: Floats) -> Floats:
 
 def solve(
     objective: RankObjective, *, tolerance: float, max_iterations: int, weights: Floats | None = None
-) -> Iterator[tuple[Point, Step]]:
+) -> Iterator[tuple[NewtonPoint, Step]]:
     descent = Descent(objective)
     point = descent.start() if weights is None else descent.resume(weights)
     return descent.steps(point, tolerance=tolerance, max_iterations=max_iterations)

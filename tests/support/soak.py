@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.policy.actions import Fit, Grow, Suggest
+from ranktune.tuner.evaluation.task import Task, TaskOutcome
+from ranktune.tuner.policy.actions import FitTrial, Grow, Suggest
 from ranktune.tuner.search.loop import TrialLoop
 from ranktune.tuner.search.progress import Silent, TrialReport
 from ranktune.tuner.storage.record import Record
@@ -25,8 +25,8 @@ from ranktune.tuner.workers.executor import InProcess
 PER_QUERY = np.random.default_rng(0).random(160)
 
 
-def nothing(task: Task) -> Outcome:
-    return Outcome({"ndcg@10": PER_QUERY}, 1.0, 0.0)
+def nothing(task: Task) -> TaskOutcome:
+    return TaskOutcome({"ndcg@10": PER_QUERY}, 1.0, 0.0)
 
 
 def resident() -> int:
@@ -60,7 +60,7 @@ def main(folder: Path, trials: int, sampler: str) -> None:
         loop = TrialLoop(study, "", record, task_of, executor, watching, nothing)
         suggest = loop.scheduler.begin
 
-        def timed(number: int, action: Fit | Grow | Suggest) -> dict[str, Value]:
+        def timed(number: int, action: FitTrial | Grow | Suggest) -> dict[str, Value]:
             begun = time.thread_time()
             result = suggest(number, action)
             asks.append(time.thread_time() - begun)

@@ -17,7 +17,7 @@ from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.selection.evidence import Evidence, QueryDocuments
 from ranktune.tuner.selection.results import Result, SplitResult
-from ranktune.tuner.selection.rows import Row
+from ranktune.tuner.selection.rows import LeaderboardRow
 from ranktune.tuner.statistics.measured import Interval
 from ranktune.tuner.study.declaration import Study
 
@@ -221,10 +221,10 @@ def study_of_splits(
     return StudyData(folder, study, results, result)
 
 
-def row_of(label: str, k: int = 0, value: float = 0.5, **changes: Any) -> Row:
+def row_of(label: str, k: int = 0, value: float = 0.5, **changes: Any) -> LeaderboardRow:
     """Return row k of a leaderboard, the chosen one first."""
     mean = value - 0.01 * k
-    row = Row(
+    row = LeaderboardRow(
         solver=label, params={}, vali=Interval(mean, value - 0.05, value + 0.05), again=None,
         test=Interval(mean, value - 0.06, value + 0.06),
         difference=Interval(-0.01 * k, -0.01 * k - 0.02, 0.02) if k else None, p_value=0.04 * k if k else None,

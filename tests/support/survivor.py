@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import Task, TaskOutcome
 from ranktune.tuner.runner.joining import JoinedSplit
 from ranktune.tuner.runner.worker import JoinedWorker
 from ranktune.tuner.search.loop import TrialLoop
@@ -48,10 +48,10 @@ class Sleeper:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
 
-    def __call__(self, task: Task) -> Outcome:
+    def __call__(self, task: Task) -> TaskOutcome:
         value, begun = value_of(task.solver, task.parameters), time.time()
         time.sleep(self.seconds * (0.5 + value))
-        return Outcome({"ndcg@10": np.array([value, 0.5])}, 1.0, 0.01, begun=begun, ended=time.time())
+        return TaskOutcome({"ndcg@10": np.array([value, 0.5])}, 1.0, 0.01, begun=begun, ended=time.time())
 
 
 class Acknowledged(Silent):

@@ -1,7 +1,12 @@
-"""Running engines: models and definitions of features are created in them, and values of features are read from them.
+"""What a model is shipped to: search engines that are running, and copies in a form that other systems load.
 
+Models and definitions of features are created in engines, and values of features are read from them.
 Source: Solr's guide (learning to rank: uploading features and models, the features transformer); the guides of the
 learning-to-rank plugins of Elasticsearch and OpenSearch (working with features, logging feature scores).
+
+What a copy loses is measured on queries whose documents it was not made from: on each half of the queries by a copy
+made from the other half. Grades are not used to make a copy. Where the queries are those that the model was trained on,
+which it ranks better than others, its copies lose more on them than on others: the loss is not underestimated.
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ import math
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from http.client import HTTPException, HTTPResponse
 from numbers import Real
 from threading import Thread
@@ -19,9 +25,24 @@ from typing import TypeAlias, TypeVar, cast
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import HTTPErrorProcessor, Request, build_opener
 
-from ranktune.solvers.core.arrays import Json
+import numpy as np
+
+from ranktune.solvers.abilities import LINEAR, TREES
+from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import ParameterError, without_secrets
 from ranktune.solvers.data.columns.grammar import json_of
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.distillation import distil
+from ranktune.solvers.metrics.means import linearised, mean_or_zero
+from ranktune.solvers.metrics.metrics import metric_for, parse_metric
+from ranktune.solvers.models.base import Model
+from ranktune.solvers.models.linear import LinearModel
+from ranktune.solvers.models.tree_model import TreeModel
+from ranktune.tuner.evaluation.models import microseconds_a_document
+from ranktune.tuner.splits.forward import forward_or_dealt
+from ranktune.tuner.statistics.intervals import bootstrap_interval
+from ranktune.tuner.statistics.measured import Interval
+from ranktune.tuner.study.abilities import can_load
 
 TIMEOUT = 60.0
 """Seconds that a whole answer may take."""
@@ -34,6 +55,10 @@ Engine: TypeAlias = "_Solr | _Plugin"
 """A running engine: it creates definitions and model, answers with values by document, and deletes the model."""
 Values: TypeAlias = dict[str, tuple[float, dict[str, float]]]
 """Document -> its score by the model, and feature -> value, without features that the document does not have."""
+MAX_LOSS = 0.002
+"""The loss of the metric that a copy may have."""
+ONE_SIDED_Z = 1.645
+"""Standard errors above MAX_LOSS from which a loss is significantly above it, at a level of .05."""
 
 
 def engine_of(format: str, url: str, name: str, store: str) -> Engine:
@@ -60,15 +85,15 @@ class _Plugin:
         _send("PUT", features, files["featureset.json"])
         _send("POST", f"{features}/_createmodel", files["model.json"])
 
-    def values(self, given: Mapping[str, str], documents: Sequence[str], features: Sequence[str]) -> Values:
-        logged = {"_name": "logged", "featureset": self.name, "params": given}
+    def values(self, parameters: Mapping[str, str], documents: Sequence[str], features: Sequence[str]) -> Values:
+        logged = {"_name": "logged", "featureset": self.name, "params": parameters}
         request = {
             "size": len(documents),
             "_source": False,
             "query": {"bool": {"filter": [{"terms": {"_id": list(documents)}}, {"sltr": logged}]}},
             "rescore": {
                 "window_size": len(documents),
-                "query": {"rescore_query": {"sltr": {"model": self.name, "params": given}}, "query_weight": 0.0},
+                "query": {"rescore_query": {"sltr": {"model": self.name, "params": parameters}}, "query_weight": 0.0},
             },
             "ext": {"ltr_log": {"log_specs": {"name": "values", "named_query": "logged"}}},
         }
@@ -99,8 +124,8 @@ class _Solr:
         _send("PUT", f"{self.url}/schema/feature-store", files["features.json"])
         _send("PUT", f"{self.url}/schema/model-store", files["model.json"])
 
-    def values(self, given: Mapping[str, str], documents: Sequence[str], features: Sequence[str]) -> Values:
-        quoted = ((name, text.replace("\\", "\\\\").replace("'", "\\'")) for name, text in given.items() if text)
+    def values(self, parameters: Mapping[str, str], documents: Sequence[str], features: Sequence[str]) -> Values:
+        quoted = ((name, text.replace("\\", "\\\\").replace("'", "\\'")) for name, text in parameters.items() if text)
         efi = " ".join(f"efi.{name}='{text}'" for name, text in quoted)
         request = {
             "query": "*:*",
@@ -159,9 +184,9 @@ def _number(value: str | Real) -> float:
     return number
 
 
-def _wrong(where: str, given: object, wanted: str) -> ParameterError:
+def _wrong(where: str, answer: object, wanted: str) -> ParameterError:
     return ParameterError(
-        f"the engine answered with {str(given)[:80]!r} where {where} is to be a {wanted}. See whether it is an engine "
+        f"the engine answered with {str(answer)[:80]!r} where {where} is to be a {wanted}. See whether it is an engine "
         "of that format."
     )
 
@@ -178,7 +203,7 @@ class _AsItIs(HTTPErrorProcessor):
 
 def _exchanged(request: Request) -> tuple[int, str | None, bytes]:
     """Return the status, the address it points to and the content of an answer, after TIMEOUT seconds at most."""
-    given: list[tuple[int, str | None, bytes] | Exception] = []
+    answers: list[tuple[int, str | None, bytes] | Exception] = []
     deadline = time.monotonic() + TIMEOUT
 
     def exchange() -> None:
@@ -193,14 +218,14 @@ def _exchanged(request: Request) -> tuple[int, str | None, bytes]:
                         return
                 if answer.length:
                     raise ValueError(f"the answer lacks its last {answer.length:,} bytes")
-                given.append((answer.status, answer.headers["Location"], bytes(content)))
+                answers.append((answer.status, answer.headers["Location"], bytes(content)))
         except Exception as error:
-            given.append(error)
+            answers.append(error)
 
     thread = Thread(target=exchange, daemon=True)  # what never ends its first line blocks
     thread.start()
     thread.join(TIMEOUT)
-    result = given[0] if given else TimeoutError(f"the answer was not complete after {TIMEOUT:g} seconds")
+    result = answers[0] if answers else TimeoutError(f"the answer was not complete after {TIMEOUT:g} seconds")
     if isinstance(result, Exception):
         raise result
     return result
@@ -219,7 +244,7 @@ def _send(method: str, url: str, content: str, accepted: str = "") -> Json:
         request.add_header("Authorization", f"Basic {base64.b64encode(user.encode()).decode()}")
     try:
         status, place, answer = _exchanged(request)
-        said = answer.decode(errors="replace")
+        text = answer.decode(errors="replace")
         result = json_of(answer or b"{}") if status // 100 == 2 else None
     except (OSError, HTTPException, ValueError, RecursionError) as error:
         what = "the answer is nested too deeply" if isinstance(error, RecursionError) else without_secrets(str(error))
@@ -232,7 +257,60 @@ def _send(method: str, url: str, content: str, accepted: str = "") -> Json:
             "followed: the password would go there. Give that address if it is the engine's."
         )
     if status // 100 != 2:
-        if accepted and accepted in said:
+        if accepted and accepted in text:
             return {}
-        raise ParameterError(f"{method} {shown} answered {status}: {' '.join(said[:500].split())}")
+        raise ParameterError(f"{method} {shown} answered {status}: {' '.join(text[:500].split())}")
     return _at(result, dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Copy:
+    """A copy of a model, with the loss of the metric, and the bytes and microseconds a document before and after."""
+
+    model: Model
+    metric: str
+    loss: Interval
+    bytes_before: int
+    microseconds_before: float
+    microseconds: float
+
+
+def copied(model: Model, queries: Queries, serve: Sequence[str], trees: int | None = None) -> Copy:
+    """Return a copy of a model that systems can load, made from queries, and its loss on them."""
+    queries = replace(queries, rows=None)
+    metric = str(metric_for(queries, model.metric))
+    copy = copy_of(model, queries, serve, trees)
+    lost = copy_loss(model, queries, serve, metric, 0, trees)
+    loss = bootstrap_interval(lost, np.random.default_rng(0), weights=queries.query_weights)
+    before, after = (microseconds_a_document(each, queries) for each in (model, copy))
+    return Copy(copy, metric, loss, model.bytes, before, after)
+
+
+def copy_of(model: Model, queries: Queries, serve: Sequence[str], trees: int | None = None) -> TreeModel | LinearModel:
+    """Return a copy of a model in trees, in this number of them if it is given, or in weights where none are loaded."""
+    return distil(model, queries, TREES if can_load(serve, {TREES}) else LINEAR, trees=trees)
+
+
+def copy_loss(
+    model: Model, queries: Queries, serve: Sequence[str], metric: str, seed: int, trees: int | None = None
+) -> Floats:
+    """Return the metric of a model less that of copies of it, (n_queries,), each made from the other half of queries.
+
+    Where times are known, each later third is scored by a copy made from all before it; the others are NaN.
+
+    Raises DataError where a half has no two documents with different scores.
+    """
+    lost, by = np.full(queries.n_queries, np.nan), parse_metric(metric)
+    for fold in forward_or_dealt(queries, 2, seed, stream=7):
+        half = queries.select(fold.vali)
+        copy = copy_of(model, queries.select(fold.train), serve, trees)
+        before, after = (by.per_query(each.predict(replace(half, rows=None)), half) for each in (model, copy))
+        lost[fold.vali] = before - after
+    return lost
+
+
+def is_significant(loss: Floats, weights: Floats | None = None) -> bool:
+    """Return whether a loss, (n_queries,), is significantly above MAX_LOSS, its mean weighted by weights."""
+    losses = linearised(loss, weights)[~np.isnan(loss)]
+    error = float(losses.std()) / np.sqrt(max(len(losses), 1)) if len(losses) else 0.0
+    return mean_or_zero(losses) - MAX_LOSS > ONE_SIDED_Z * error

@@ -22,7 +22,7 @@ from ranktune.solvers.export.check import EVALUATORS, agreement, check_evaluator
 from ranktune.solvers.export.definitions import (
     KEYWORDS,
     WRITERS,
-    Meaning,
+    FeatureMeaning,
     definition_files,
     meanings_of,
     parameters,
@@ -30,7 +30,7 @@ from ranktune.solvers.export.definitions import (
     summary,
     to_fill_in,
 )
-from ranktune.solvers.export.source import Source, source_of
+from ranktune.solvers.export.source import ExportedModel, source_of
 from ranktune.solvers.models.base import Model
 from ranktune.tuner.deployment.engines import Engine, engine_of
 
@@ -53,7 +53,7 @@ SINGLE = {"solr", "elasticsearch", "opensearch", "ranklib", "onnx"}
 
 
 @dataclass(frozen=True)
-class Target:
+class ExportOptions:
     """The options of `ranktune.solvers.export.export`: what the model is called where, and in which version."""
 
     format: str
@@ -63,7 +63,9 @@ class Target:
     absent: str | None = None
 
 
-def ship(model: Model, target: Target, queries: Queries, *, folder: Path | None = None, to: str = "") -> list[str]:
+def ship(
+    model: Model, target: ExportOptions, queries: Queries, *, folder: Path | None = None, to: str = ""
+) -> list[str]:
     """Write a model and its definitions into a folder, create them in a running engine, or both.
 
     Parameters
@@ -99,16 +101,16 @@ def ship(model: Model, target: Target, queries: Queries, *, folder: Path | None 
         warnings.simplefilter("ignore", RankTuneWarning)  # definitions mend some of what it warns of
         content = export(model, **vars(target))
     arrives = arrival(source, target.engine_version, target.absent)
-    part = _first(queries)
-    meanings = _meanings(source, part)
+    sample = _first(queries)
+    meanings = _meanings(source, sample)
     definitions = definition_files(source, meanings)
     warn_of_absent(source, target.engine_version, arrives.absent, defined=bool(definitions))
-    part = _as_in_engine(source, part, bool(definitions))
+    sample = _as_in_engine(source, sample, bool(definitions))
     if target.format in EVALUATORS:
-        lines = [_replayed(model, target.format, content, part)]
+        lines = [_replayed(model, target.format, content, sample)]
     else:
         lines = [check_written(target.format, content)]
-        _check_absent(source, unlike_training(source, arrives.absent), part)
+        _check_absent(source, unlike_training(source, arrives.absent), sample)
     files = {MODEL_FILES.get(target.format, "model.json"): content, **definitions}
     if definitions or target.format == "vespa":
         lines += summary(meanings)
@@ -116,7 +118,7 @@ def ship(model: Model, target: Target, queries: Queries, *, folder: Path | None 
         if to_fill_in(meanings):
             raise ParameterError(f"{listed(to_fill_in(meanings))} must be defined by you: write into a folder.")
         engine.create({file: str(text) for file, text in files.items()})
-        lines.append(_replayed_in(engine, source, meanings, part))
+        lines.append(_replayed_in(engine, source, meanings, sample))
     if folder is not None:
         write_files(folder, files)
         lines.append(f"Written into {folder}: {', '.join(files)}")
@@ -144,13 +146,13 @@ def _first(queries: Queries) -> Queries:
     return queries.select(np.arange(min(REPLAYED, queries.n_queries)))
 
 
-def _meanings(source: Source, queries: Queries) -> list[Meaning]:
+def _meanings(source: ExportedModel, queries: Queries) -> list[FeatureMeaning]:
     """Return what the features are, as far as the queries tell; in Vespa the rank profile is written without them."""
     of_search = properties_of_searches(source.model, source.model.arranged(queries))
     return meanings_of(source, of_search if source.format in WRITERS else frozenset())
 
 
-def _as_in_engine(source: Source, queries: Queries, defined: bool) -> Queries:
+def _as_in_engine(source: ExportedModel, queries: Queries, defined: bool) -> Queries:
     """Return queries with the values that the engine has for the features of the model: in its precision.
 
     defined: features that no training document lacked are 0 in documents without them, by their definitions.
@@ -166,28 +168,28 @@ def _as_in_engine(source: Source, queries: Queries, defined: bool) -> Queries:
 def _replayed(model: Model, format: str, content: str | bytes, queries: Queries) -> str:
     """Return what queries score by an export. Raises DataError where scores differ."""
     checked = agreement(model, format, content, queries)
-    said = (
+    sentence = (
         f"Replayed {queries.n_documents} documents of {queries.n_queries} queries by {checked.evaluator}:\n"
         f"scores differ by at most {checked.difference:.1g} of the largest."
     )
     if not checked.difference <= PRECISION:
-        raise DataError(f"{said} That is more than {PRECISION:g}, so nothing was shipped.")
-    return said
+        raise DataError(f"{sentence} That is more than {PRECISION:g}, so nothing was shipped.")
+    return sentence
 
 
-def _check_absent(source: Source, names: Sequence[str], queries: Queries) -> None:
+def _check_absent(source: ExportedModel, names: Sequence[str], queries: Queries) -> None:
     """Raise DataError where documents lack features whose absence is something else in the engine than in training."""
     X = dense(queries.features)[:, source.columns]
     lacking = {name: int(np.isnan(X[:, source.names.index(name)]).sum()) for name in names}
-    said = listed(f"{count} documents lack {name}" for name, count in lacking.items() if count)
-    if said:
+    absent = listed(f"{count} documents lack {name}" for name, count in lacking.items() if count)
+    if absent:
         raise DataError(
-            f"{said}, which is something else to the engine than it was in training, so nothing was shipped: see the "
+            f"{absent}, which is something else to the engine than it was in training, so nothing was shipped: see the "
             "warning, and engine_version=."
         )
 
 
-def _replayed_in(engine: Engine, source: Source, meanings: Sequence[Meaning], queries: Queries) -> str:
+def _replayed_in(engine: Engine, source: ExportedModel, meanings: Sequence[FeatureMeaning], queries: Queries) -> str:
     """Return what the model makes of the values in an index.
 
     Deletes the model in the engine where that fails; raises DataError where scores differ.
@@ -233,7 +235,7 @@ def _replayed_in(engine: Engine, source: Source, meanings: Sequence[Meaning], qu
 
 
 def _values(
-    engine: Engine, source: Source, meanings: Sequence[Meaning], queries: Queries
+    engine: Engine, source: ExportedModel, meanings: Sequence[FeatureMeaning], queries: Queries
 ) -> tuple[Floats, Matrix, Matrix]:
     """Return scores in the engine, (n,), NaN where it has no document, and features there and in queries, as singles.
 
@@ -245,11 +247,11 @@ def _values(
     theirs, scores = ours.copy(), np.full(len(ours), np.nan)
     ids = [str(document) for document in queries.document_ids.tolist()]
     for query, first, last in zip(queries.query_ids.tolist(), queries.starts[:-1], queries.starts[1:], strict=True):
-        given = {KEYWORDS: str(query)} | parameters(meanings, ours[first, source.columns].tolist(), source.format)
-        known = engine.values(given, ids[first:last], source.names)
+        request = {KEYWORDS: str(query)} | parameters(meanings, ours[first, source.columns].tolist(), source.format)
+        found = engine.values(request, ids[first:last], source.names)
         for row in range(first, last):
-            if ids[row] in known:
-                scores[row], values = known[ids[row]]
+            if ids[row] in found:
+                scores[row], values = found[ids[row]]
                 theirs[row, source.columns] = [values.get(name, np.nan) for name in source.names]
     if np.isnan(scores).all():
         raise DataError("the index has none of the documents of the replay. Their ids must be those of the index.")

@@ -29,7 +29,7 @@ from ranktune.solvers.models.base import Model
 from ranktune.tuner.selection.explaining import names_of, sampled
 from ranktune.tuner.splits.seals import read_sealed_arrays, write_sealed
 from ranktune.tuner.study.home import writing
-from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.problem import SplitProblem
 
 REFERENCE = "reference.npz"
 MAX_FEATURES = 2_000
@@ -73,11 +73,11 @@ def _columns(model: Model, names: Sequence[str], queries: Queries) -> Iterator[F
     place, categories = {name: j for j, name in enumerate(names_of(model))}, _categories(model)
     if not set(names) <= {*place, *categories}:
         raise StudyError("the reference is of another model than that of the study. `ranktune resume` makes it again.")
-    own = [place[name] for name in names if name in place]
-    for first in range(0, len(own), BLOCK):
-        columns = dense(queries.features[:, own[first : first + BLOCK]]).T
+    places = [place[name] for name in names if name in place]
+    for first in range(0, len(places), BLOCK):
+        columns = dense(queries.features[:, places[first : first + BLOCK]]).T
         yield from np.ascontiguousarray(columns, np.float64)  # each is read several times
-    for name in names[len(own) :]:
+    for name in names[len(places) :]:
         levels = sorted(place[level] for level in categories[name])
         yield 1.0 - np.asarray(dense(queries.features[:, levels]), np.float64).sum(axis=1)
 
@@ -106,20 +106,20 @@ class Reference:
         below, to = list[Floats](), list[Floats]()
         for j, column in enumerate(_columns(model, names, few)):
             missing = np.isnan(column)
-            known = np.sort(column[~missing])
-            values.append(_points(known) if like is None else like.values[j])
-            count = max(len(known), 1)
-            below.append(np.searchsorted(known, values[j], side="left") / count)
-            to.append(np.searchsorted(known, values[j], side="right") / count)
-            spread = (float(known.mean()), float(known.std())) if len(known) else (0.0, 0.0)
+            present = np.sort(column[~missing])
+            values.append(_points(present) if like is None else like.values[j])
+            count = max(len(present), 1)
+            below.append(np.searchsorted(present, values[j], side="left") / count)
+            to.append(np.searchsorted(present, values[j], side="right") / count)
+            spread = (float(present.mean()), float(present.std())) if len(present) else (0.0, 0.0)
             moments.append((*spread, float(missing.mean())))
             sketch = (values[j], below[j], to[j]) if like is None else (like.values[j], like.below[j], like.to[j])
             by_query.append(_by_query(_places(column, *sketch), missing, few.starts))
         shape = (few.n_queries, STATISTICS * len(names))
         statistics = np.array(by_query).transpose(2, 1, 0).reshape(shape) if by_query else np.zeros(shape)
         statistics = np.round(statistics * SCALE) / SCALE  # as they are kept
-        kept = np.array(values), np.array(below), np.array(to), np.array(moments)
-        return cls(names, queries.n_queries, *kept, statistics)
+        tables = np.array(values), np.array(below), np.array(to), np.array(moments)
+        return cls(names, queries.n_queries, *tables, statistics)
 
     def write(self, path: Path) -> None:
         """Write it atomically."""
@@ -132,17 +132,17 @@ class Reference:
         """Return what write wrote. Raises Damaged (a StudyError) where the file is not that."""
         header, arrays = read_sealed_arrays(path)
         with readable(path):
-            known = [np.asarray(arrays[name], np.float64) for name in _ARRAYS]
-            known[-1] /= SCALE
-            reference = cls(tuple(map(str, header["features"])), int(header["total"]), *known)
+            stored = [np.asarray(arrays[name], np.float64) for name in _ARRAYS]
+            stored[-1] /= SCALE
+            reference = cls(tuple(map(str, header["features"])), int(header["total"]), *stored)
             count = len(reference.names)
             shapes = [*[(count, POINTS)] * 3, (count, 3), (len(reference.by_query), STATISTICS * count)]
-            if count and [array.shape for array in known] != shapes:
+            if count and [array.shape for array in stored] != shapes:
                 raise ValueError("its arrays do not fit together")
             return reference
 
 
-def write_reference(model: Model, problem: Problem, folder: Path) -> None:
+def write_reference(model: Model, problem: SplitProblem, folder: Path) -> None:
     """Write what is kept of the development queries of a study, whose chosen model is given."""
     with writing(folder):
         Reference.of(model, problem.development).write(folder / REFERENCE)
@@ -156,11 +156,11 @@ def queries_kept(features: int) -> int:
     return min(MAX_QUERIES, MAX_CELLS // (STATISTICS * max(features, 1)))
 
 
-def _points(known: Floats) -> Floats:
+def _points(values: Floats) -> Floats:
     """Return POINTS of the sorted values, their quantiles without repetitions, and the last again and again."""
-    if not len(known):
+    if not len(values):
         return np.zeros(POINTS)
-    points = np.unique(known[np.linspace(0, len(known) - 1, POINTS).astype(np.int64)])
+    points = np.unique(values[np.linspace(0, len(values) - 1, POINTS).astype(np.int64)])
     return np.pad(points, (0, POINTS - len(points)), mode="edge")
 
 

@@ -1,14 +1,18 @@
-"""Watching a study: new data beside what it was tuned on, and one alarm for all of it.
+"""Watching a study: new data beside what it was tuned on, one alarm for all of it, and what was found day by day.
 
-The features are tested by one exact test (`ranktune.tuner.drift.features`), the metric by another one. Each has the
+The features are tested by one exact test (`ranktune.tuner.drift.quality`), the metric by another one. Each has the
 rate 1 - sqrt(1 - alarm): if nothing has changed, and the two are independent, one of them is an alarm with the
 probability that is asked for. A part that cannot be watched leaves its rate to the other.
+
+The days on which a study was watched have one file each in its folder: drift/2026-11-28.json.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
 from typing import Unpack, cast
 
@@ -16,30 +20,31 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError, listed
+from ranktune.solvers.core.files.atomic import locked
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.metrics.presets import is_of_clicks
 from ranktune.solvers.models.base import Model, load_model
-from ranktune.tuner.drift.days import checked_day, write_day
-from ranktune.tuner.drift.features import Moved, largest_difference, moved
-from ranktune.tuner.drift.quality import NORMAL, Known, Quality, quality
+from ranktune.tuner.drift.quality import NORMAL, ExpectedQuality, Moved, Quality, largest_difference, moved, quality
 from ranktune.tuner.drift.reference import REFERENCE, Reference
 from ranktune.tuner.retuning.decision import REFIT
 from ranktune.tuner.retuning.versions import decision_of, delivery_of
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
 from ranktune.tuner.selection.results import load_result
-from ranktune.tuner.splits.seals import check_sealed, is_written
+from ranktune.tuner.splits.seals import check_sealed, is_written, read_sealed, write_sealed
 from ranktune.tuner.statistics.measured import Interval
 from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.home import find_folder, home_folder
+from ranktune.tuner.study.home import find_folder, home_folder, writing
 
 FALSE = 0.05
 """False discovery rate of the features that are called moved."""
 LEAST = 0.001
 """Rate of alarms below which permutations would be too many."""
+DAYS = "drift"
+"""Folder in that of the study."""
 
 
 @dataclass(frozen=True)
@@ -196,8 +201,8 @@ def watch(
         decided = decision_of(holder) or {"decision": "", "means": {}}
         refitted = decided["decision"] == REFIT
         promised = Interval(*decided["means"][REFIT]) if refitted else fold.estimate
-        known = _promised(promised) if refitted else _known(place, study.metric, promised)
-        measured = quality(study.metric, ids, values, queries.query_weights, known, promised, rate)
+        expected = _promised(promised) if refitted else _expected(place, study.metric, promised)
+        measured = quality(study.metric, ids, values, queries.query_weights, expected, promised, rate)
     drift = Drift(
         study=name,
         day=day,
@@ -238,7 +243,7 @@ def _with_clicks(
     queries: Queries, study: Study, clicks: Sequence[str | Path] | str | Path, notes: list[str]
 ) -> tuple[Queries, bool]:
     """Return queries with what a click log tells of them, and whether there is one."""
-    from ranktune.solvers.clicks.judging.opening import open_gains
+    from ranktune.solvers.clicks.judging.values import open_gains
 
     if not clicks:
         notes.append(f"The metric is not watched: {study.metric} is of clicks. Give the log of the new data (clicks=).")
@@ -258,15 +263,36 @@ def _values(model: Model, queries: Queries, metric: str, notes: list[str]) -> Fl
     return None
 
 
-def _known(place: Path, metric: str, estimate: Interval) -> Known:
+def _expected(place: Path, metric: str, estimate: Interval) -> ExpectedQuality:
     """Return what a split of the study found of its chosen model."""
     if is_written(place / EVIDENCE):
         evidence = read_evidence(place / EVIDENCE)
         if metric in evidence.values and not np.isnan(values := evidence.values[metric][0]).all():
-            return Known.of(evidence.part, evidence.queries, values, evidence.weights, estimate)
+            return ExpectedQuality.of(evidence.part, evidence.queries, values, evidence.weights, estimate)
     return _promised(estimate)
 
 
-def _promised(estimate: Interval) -> Known:
+def _promised(estimate: Interval) -> ExpectedQuality:
     """Return what is known of a model by its estimate alone."""
-    return Known("vali", (), np.zeros(0), estimate.mean, (estimate.high - estimate.low) / (2 * NORMAL), 1e6)
+    return ExpectedQuality("vali", (), np.zeros(0), estimate.mean, (estimate.high - estimate.low) / (2 * NORMAL), 1e6)
+
+
+def checked_day(day: str | None) -> str:
+    """Return a day, by default today. Raises ParameterError where it is none."""
+    try:
+        return (date.today() if day is None else date.fromisoformat(day)).isoformat()
+    except ValueError:
+        raise ParameterError(f"day is '{day}'. Give a date such as 2026-11-28.") from None
+
+
+def write_day(study: Path, day: str, content: Json) -> None:
+    """Write what was found on a day into the folder of a study, in place of what was found on it before."""
+    with writing(study):
+        (study / DAYS).mkdir(exist_ok=True)
+        with locked(study / DAYS):
+            write_sealed(study / DAYS / f"{day}.json", json.dumps(content, indent=1))
+
+
+def read_days(study: Path) -> list[Json]:
+    """Return what was found on each day, in their order. Raises Damaged (a StudyError)."""
+    return [read_sealed(path) for path in sorted((study / DAYS).glob("*.json"))]

@@ -28,18 +28,18 @@ from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model
 from ranktune.tuner.evaluation.names import PLANS
-from ranktune.tuner.evaluation.task import EVERY, Outcome, Rounds, Task, report
+from ranktune.tuner.evaluation.task import EVERY, Rounds, Task, TaskOutcome, report
 from ranktune.tuner.splits.plans import StoredPlan
 from ranktune.tuner.splits.store import read_development, read_plan
 
-R = TypeVar("R", bound=Outcome)
+R = TypeVar("R", bound=TaskOutcome)
 T = TypeVar("T")
 
 COMPILING_TRIES = 3
 """How often an evaluation is tried whose compiling failed."""
 
 
-class Plan(ABC, Generic[R]):
+class EvaluationPlan(ABC, Generic[R]):
     """What is fitted, scored and measured, part by part; R is the kind of its outcomes.
 
     Attributes
@@ -76,26 +76,26 @@ class Plan(ABC, Generic[R]):
         return task
 
     @abstractmethod
-    def fits(self, run: Run, number: int) -> Iterator[Fit]:
+    def fits(self, run: EvaluationRun, number: int) -> Iterator[FittedQueries]:
         """Yield the fits on a part by the values of the task's path; each is scored before the next."""
 
-    def is_lost(self, run: Run, number: int, best: int) -> bool:
+    def is_lost(self, run: EvaluationRun, number: int, best: int) -> bool:
         """Return whether a task is significantly worse than the incumbent after that many parts."""
         return False
 
     @abstractmethod
-    def finished(self, run: Run, outcome: Outcome) -> R:
+    def finished(self, run: EvaluationRun, outcome: TaskOutcome) -> R:
         """Return an outcome with the fields that this plan adds, and store what later stages need."""
 
 
-def evaluate(plan: Plan[R], task: Task, deadline: float | None = None) -> R:
+def evaluate(plan: EvaluationPlan[R], task: Task, deadline: float | None = None) -> R:
     """Return the outcome of a configuration by a plan. Raises the errors of its fit, and LimitReached.
 
     The steady clock is at the deadline when the task's limit is over, by default counted from now.
     """
     task = plan.task(task)
     deadline = time.monotonic() + task.limit if deadline is None else deadline
-    run = Run(task, plan.queries(task), plan.evaluated, deadline)
+    run = EvaluationRun(task, plan.queries(task), plan.evaluated, deadline)
     best, stopped = 0, ""
     for number in range(1, len(plan.parts) + 1):
         run.part = plan.name(number)
@@ -111,13 +111,13 @@ def evaluate(plan: Plan[R], task: Task, deadline: float | None = None) -> R:
     return plan.finished(run, run.outcome(best, stopped))
 
 
-def plan_of(task: Task) -> Plan[Outcome]:
+def plan_of(task: Task) -> EvaluationPlan[TaskOutcome]:
     """Return the plan that is stored under the name in a task."""
     stored = read_plan(task.folder, task.plan)
     return next(plan for kind in PLANS.values() if (plan := kind.of(stored)) is not None)
 
 
-def attempt(task: Task, plan: Plan[Outcome] | None = None) -> Outcome:
+def attempt(task: Task, plan: EvaluationPlan[TaskOutcome] | None = None) -> TaskOutcome:
     """Return the outcome of a task, by default by its stored plan. A failure is an outcome too: nothing is raised."""
     begun, steady = time.time(), time.monotonic()
     caught: list[warnings.WarningMessage] = []
@@ -127,9 +127,9 @@ def attempt(task: Task, plan: Plan[Outcome] | None = None) -> Outcome:
             outcome = compiled_at_last(lambda: evaluate(plan or plan_of(task), task))
         begun, steady = begun + sum(spent), steady + sum(spent)
     except LimitReached:
-        outcome = Outcome(error=f"given up after {task.limit:.3g} seconds", given_up=True)
+        outcome = TaskOutcome(error=f"given up after {task.limit:.3g} seconds", given_up=True)
     except Exception as error:  # one configuration may fail in any way; the study records why and continues
-        outcome = Outcome(error=f"{type(error).__name__}: {error}")
+        outcome = TaskOutcome(error=f"{type(error).__name__}: {error}")
     texts = () if outcome.error else tuple(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught))
     ended = begun + time.monotonic() - steady  # by the steady clock: the other may have jumped meanwhile
     return replace(outcome, warnings=texts, begun=begun, ended=ended, worker=str(os.getpid()))
@@ -168,7 +168,7 @@ class LimitReached(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class FittedQueries:
     """A fitted ranker, or a model, and the queries that it scores, if any.
 
     numbers  of these among the queries of the plan; columns: the features that it was fitted on, None for all
@@ -184,7 +184,7 @@ class Fit:
     stopped: str = ""
 
 
-class Run:
+class EvaluationRun:
     """The results of a task so far, by part of its plan; means are weighted where the queries have weights.
 
     `place` counts the values of the task's path; a task without a path has one place.
@@ -207,7 +207,7 @@ class Run:
         The part of the plan that is evaluated.
     latest : array of shape (n_queries,)
         The first metric of the fit that was scored last, by query of those that it scored.
-    kept : list of array
+    collected : list of array
         What a plan keeps of each fit for its outcome.
     """
 
@@ -217,7 +217,7 @@ class Run:
         self.model: Model | None = None
         self.rounds, self.unfinished, self.part = 0, False, ""
         self._begun = self._reported = time.monotonic()
-        self.latest, self.kept = np.empty(0), list[Floats]()
+        self.latest, self.collected = np.empty(0), list[Floats]()
         weights = queries.query_weights
         self.weights = None if weights is None else weights[evaluated]
         self._metrics = {name: parse_metric(name) for name in task.metrics}
@@ -255,7 +255,7 @@ class Run:
         if self.is_over:
             raise LimitReached
 
-    def score(self, place: int, fit: Fit) -> None:
+    def score(self, place: int, fit: FittedQueries) -> None:
         """Add what a fit scores on its queries, and the size of its model."""
         mean = float("nan") if fit.queries is None else self._measured(place, fit, fit.queries)
         self.parts[place].append(mean)
@@ -266,7 +266,7 @@ class Run:
             cost = self._features.cost_of(used)
         self._sizes[place].append((model.nonzeros, model.bytes, cost))
 
-    def _measured(self, place: int, fit: Fit, queries: Queries) -> float:
+    def _measured(self, place: int, fit: FittedQueries, queries: Queries) -> float:
         """Add the metrics of a fit by query, and return the mean of the first one."""
         scores = self._predicted(place, fit, queries) if fit.scores is None else fit.scores
         self._times[place, fit.numbers] += 1.0
@@ -277,7 +277,7 @@ class Run:
         self.latest = by_query[self.task.metrics[0]]
         return mean_of(self.latest, queries.query_weights)
 
-    def _predicted(self, place: int, fit: Fit, queries: Queries) -> Floats:
+    def _predicted(self, place: int, fit: FittedQueries, queries: Queries) -> Floats:
         begun = time.process_time()
         scores = fit.ranker.predict(queries)
         self._scoring[place] += time.process_time() - begun
@@ -306,14 +306,14 @@ class Run:
         means = [mean_of(self.values(place), self.weights) for place in range(self.racing)]
         return int(np.argmax(np.nan_to_num(means, nan=-np.inf)))
 
-    def outcome(self, best: int, stopped: str) -> Outcome:
+    def outcome(self, best: int, stopped: str) -> TaskOutcome:
         """Return the outcome of the model at the best place."""
         task = self.task
         places = self._nested(best, stopped)
         scores = None if self._scores is None else _rounded(self._scores[best], self.queries)
         steps = zip(self._steps, self.parts[best], strict=True)
         nonzeros, size, cost = (float(np.mean(column)) for column in zip(*self._sizes[best], strict=True))
-        return Outcome(
+        return TaskOutcome(
             {name: self.values(places, name) for name in self._metrics},
             nonzeros,
             self._fitting,
@@ -343,8 +343,8 @@ class Run:
         groups = self._part_of[self.evaluated]
         for group in np.unique(groups):
             others = groups != group
-            known = None if self.weights is None else self.weights[others]
-            means = [mean_of(each[others], known) for each in values]
+            weights = None if self.weights is None else self.weights[others]
+            means = [mean_of(each[others], weights) for each in values]
             places[~others] = int(np.argmax(np.nan_to_num(means, nan=-np.inf)))
         return places
 

@@ -1,31 +1,48 @@
-"""The costs of features, alone or in groups that are computed together, the cost of a model, and its limits.
+"""The costs of features, the limits of the cost of a model, and the feature sets that are searched to keep them.
 
-Costs are declared by name: {"bm25*": 1.0, "embedding": {"features": ["emb_*"], "cost": 20}}. A number is the cost of
-each feature of that name, which may be a glob. A table is a group: its cost is paid once if a model uses any of its
-features. Where several names fit a feature, the feature's own name counts, else the longest. A feature without an entry
-costs 1. Features without names are called f1, f2, ...
+Features cost alone, or in groups that are computed together. Costs are declared by name:
+{"bm25*": 1.0, "embedding": {"features": ["emb_*"], "cost": 20}}. A number is the cost of each feature of that name,
+which may be a glob. A table is a group: its cost is paid once if a model uses any of its features. Where several names
+fit a feature, the feature's own name counts, else the longest. A feature without an entry costs 1. Features without
+names are called f1, f2, ...
+
+FEATURE_SET, a parameter of every solver's search space, says which share of the limits its models may use. The features
+are chosen from the training queries alone, of each part of a plan separately, so that validation stays unbiased. The
+sets of one part are nested: a blend of models uses the features of its largest member, and keeps the limits too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from ranktune.solvers.abilities import QUERY_WEIGHTS
 from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
+from ranktune.solvers.core.space import Choice, Int, Parameter, Value, When
 from ranktune.solvers.data.columns.grammar import number_of, values_by_name
+from ranktune.solvers.registry import solver_class
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.queries import Queries
     from ranktune.solvers.models.base import Model
 
+HALF_LIFE = "half_life"
+SHARES: Mapping[str, float] = {"inf": np.inf, "1": 1.0, "1/2": 0.5, "1/4": 0.25, "1/8": 0.125}
+"""The parameter of solvers that weigh queries, where times are known: the half-life of weights, as a share of the time
+from the first to the last query that is fitted. They are no part of any mean: what is scored counts as it did.
+"""
+FEATURE_SET = "feature_set"
+LEVELS = 8
+"""Sets of features: the k-th takes k / LEVELS of the limits."""
+
 
 @dataclass(frozen=True)
-class Entry:
+class CostEntry:
     """One entry of a declaration: the names of its features, and what they cost, together or each."""
 
     name: str
@@ -54,7 +71,7 @@ class GroupedFeatures:
 class FeatureCosts:
     """A declaration of costs; without entries every feature costs 1."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[CostEntry, ...] = ()
 
     @classmethod
     def parse(cls, costs: JsonView) -> Self:
@@ -68,15 +85,15 @@ class FeatureCosts:
         computed together. Raises DataError where an entry fits no feature, or two fit one.
         """
         names = data.feature_names or tuple(f"f{k + 1}" for k in range(data.n_features))
-        known = names if data.encoding is None else tuple(data.encoding.sources(names).values())
+        sources = names if data.encoding is None else tuple(data.encoding.sources(names).values())
         for entry in self.entries:
             for pattern in entry.patterns:
-                if not any(fnmatchcase(name, pattern) for name in known):
-                    raise DataError(f"costs: the data have no feature '{pattern}'. {nearest(pattern, known)}")
+                if not any(fnmatchcase(name, pattern) for name in sources):
+                    raise DataError(f"costs: the data have no feature '{pattern}'. {nearest(pattern, sources)}")
         groups: dict[tuple[bool, str | int], int] = {}
         cost: list[float] = []
         group = np.empty(data.n_features, dtype=np.int64)
-        for k, name in enumerate(known):
+        for k, name in enumerate(sources):
             declared = self._entry_of(name)
             alone = name if data.encoding is not None else k  # without a table, several features may have one name
             key = (True, declared.name) if declared is not None and declared.together else (False, alone)
@@ -86,7 +103,7 @@ class FeatureCosts:
             group[k] = groups[key]
         return GroupedFeatures(group, np.array(cost))
 
-    def _entry_of(self, name: str) -> Entry | None:
+    def _entry_of(self, name: str) -> CostEntry | None:
         """Return the entry of a feature: that of its own name, else of the longest pattern; None without one."""
         fitting = [
             (pattern == name, len(pattern), entry)
@@ -131,10 +148,10 @@ class FeatureBudget:
     limits: FeatureLimits | None = None
 
 
-def _entry(name: str, value: object) -> Entry:
+def _entry(name: str, value: object) -> CostEntry:
     """Return an entry. Raises ParameterError where its value is neither a cost nor a group."""
     if not isinstance(value, Mapping):
-        return Entry(name, (name,), _number(name, value), together=False)
+        return CostEntry(name, (name,), _number(name, value), together=False)
     features = value.get("features")
     features = (features,) if isinstance(features, str) else features
     if set(value) != {"features", "cost"} or not isinstance(features, list | tuple) or not features:
@@ -142,7 +159,7 @@ def _entry(name: str, value: object) -> Entry:
             f"costs: the group '{name}' is {dict(value)!r}. A group is a table of features, a list of names, and cost: "
             f'{{"features": ["{name}_*"], "cost": 20}}.'
         )
-    return Entry(name, tuple(map(str, features)), _number(name, value["cost"]), together=True)
+    return CostEntry(name, tuple(map(str, features)), _number(name, value["cost"]), together=True)
 
 
 def _number(name: str, value: object) -> float:
@@ -155,3 +172,38 @@ def read_costs(text: str) -> Json:
     """Return costs given as text, "bm25*=1, embedding*=20". Raises ParameterError."""
     rule = "costs={}: write a name or glob, = and a number, such as 'bm25*=1, emb*=20', or give a table."
     return values_by_name(text, rule, number_of)
+
+
+def solver_parameters(parameters: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the parameters of a configuration that its solver has."""
+    return {name: value for name, value in parameters.items() if name not in (FEATURE_SET, HALF_LIFE)}
+
+
+def with_feature_sets(solver: str, space: Sequence[Parameter]) -> tuple[Parameter, ...]:
+    """Return the space of a solver whose models are fitted on sets of features."""
+    if any(parameter.name == FEATURE_SET for parameter in space):
+        raise ParameterError(
+            f"{solver} has a parameter '{FEATURE_SET}', and limits of cost or features add one of that name. Rename it."
+        )
+    return (*space, Int(FEATURE_SET, 1, LEVELS, default=LEVELS))
+
+
+def check_sets(name: str, values: Iterable[object]) -> None:
+    """Raise ParameterError where values of FEATURE_SET, by its flat name, are no numbers of sets."""
+    for value in values:
+        if not isinstance(value, int) or not 1 <= value <= LEVELS:
+            raise ParameterError(f"space: '{name}' cannot be {value!r}: it must be a whole number from 1 to {LEVELS}.")
+
+
+def with_half_life(solver: str, space: Sequence[Parameter]) -> tuple[Parameter, ...]:
+    """Return the space of a solver with the half-life, for the configurations that weigh queries."""
+    kind, when = solver_class(solver), []
+    if any(parameter.name == HALF_LIFE for parameter in space):
+        raise ParameterError(f"{solver} has a parameter '{HALF_LIFE}', and time adds one of that name. Rename it.")
+    if QUERY_WEIGHTS not in kind.supports({}):
+        return tuple(space)
+    for parameter in space:
+        if isinstance(parameter, Choice):
+            able = tuple(c for c in parameter.choices if QUERY_WEIGHTS in kind.supports({parameter.name: c}))
+            when += [When(parameter.name, able)] if len(able) < len(parameter.choices) else []
+    return (*space, Choice(HALF_LIFE, tuple(SHARES), default="inf", when=tuple(when)))

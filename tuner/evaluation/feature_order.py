@@ -23,8 +23,7 @@ from ranktune.solvers.core.arrays import Floats, Ints, Matrix, dense
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.evaluation.feature_costs import FeatureBudget, FeatureLimits, GroupedFeatures
-from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, LEVELS
+from ranktune.tuner.evaluation.feature_costs import FEATURE_SET, LEVELS, FeatureBudget, FeatureLimits, GroupedFeatures
 from ranktune.tuner.splits.store import read_part
 
 MAX_DOCUMENTS = 50_000
@@ -118,12 +117,12 @@ def ordered(queries: Queries, features: GroupedFeatures, limits: FeatureLimits) 
     units = [unit for unit, share in zip(units, alone, strict=True) if share <= FULL]
     if not units:
         return FeatureOrder(np.empty(0, dtype=np.int64), np.empty(0))
-    known = np.concatenate(units)
-    queries = _sample(queries, min(len(known), MAX_FEATURES))
-    if len(known) > MAX_FEATURES:
+    columns = np.concatenate(units)
+    queries = _sample(queries, min(len(columns), MAX_FEATURES))
+    if len(columns) > MAX_FEATURES:
         units = _screened(queries, units, [share for share in alone if share <= FULL])
-        known = np.concatenate(units)
-    gram, target, owners = _moments(queries, known)
+        columns = np.concatenate(units)
+    gram, target, owners = _moments(queries, columns)
     spans = [np.flatnonzero(np.isin(owners, unit)) for unit in units]
 
     def by_share(gain: Floats, share: Floats) -> Floats:
@@ -190,9 +189,9 @@ def _ranks(values: Matrix, queries: Queries) -> Matrix:
     from scipy.stats import rankdata  # takes a third of a second to import
 
     missing = np.isnan(values)
-    known, ranks = np.where(missing, np.inf, values), np.empty_like(values)
+    filled, ranks = np.where(missing, np.inf, values), np.empty_like(values)
     for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True):
-        ranks[a:b] = (rankdata(known[a:b], axis=0) - 0.5) / (b - a)
+        ranks[a:b] = (rankdata(filled[a:b], axis=0) - 0.5) / (b - a)
     ranks[missing] = np.nan
     return ranks
 
@@ -205,11 +204,11 @@ def _within_queries(queries: Queries, blocks: Sequence[Matrix]) -> tuple[Matrix,
     weight = np.sqrt(np.repeat(queries.weight_of_query / queries.lengths, queries.lengths))
 
     def centred(values: Matrix) -> Matrix:
-        known = ~np.isnan(values)
-        filled = np.where(known, values, 0.0)
+        present = ~np.isnan(values)
+        filled = np.where(present, values, 0.0)
         sums = np.add.reduceat(filled, queries.starts[:-1], axis=0)
-        counts = np.maximum(np.add.reduceat(known, queries.starts[:-1], axis=0, dtype=np.float64), 1.0)
-        differences: Matrix = np.where(known, filled - np.repeat(sums / counts, queries.lengths, axis=0), 0.0)
+        counts = np.maximum(np.add.reduceat(present, queries.starts[:-1], axis=0, dtype=np.float64), 1.0)
+        differences: Matrix = np.where(present, filled - np.repeat(sums / counts, queries.lengths, axis=0), 0.0)
         return differences * weight[:, None]
 
     columns = np.hstack([centred(block) for block in blocks])
@@ -237,15 +236,15 @@ def _selected(
     while left:
         shares = [limits.shares(features, units[k], paid) for k in left]
         fitting = [
-            (k, taken)
-            for k, taken in zip(left, shares, strict=True)
-            if cost + taken[0] <= FULL and count + taken[1] <= FULL
+            (k, share)
+            for k, share in zip(left, shares, strict=True)
+            if cost + share[0] <= FULL and count + share[1] <= FULL
         ]
         if not fitting:
             break
         left = [k for k, _ in fitting]
         gains = _gains(gram, target, [spans[k] for k in left])
-        at = int(np.argmax(rule(gains, np.array([sum(taken) for _, taken in fitting]))))
+        at = int(np.argmax(rule(gains, np.array([sum(share) for _, share in fitting]))))
         chosen, (more, further) = fitting[at]
         explained, cost, count = explained + gains[at], cost + more, count + further
         columns.append(units[chosen])

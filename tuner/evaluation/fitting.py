@@ -12,9 +12,9 @@ import numpy as np
 
 from ranktune.solvers.base.ranker import BaseRanker, Step
 from ranktune.solvers.boosting.base import BoostedRanker
-from ranktune.solvers.boosting.lightgbm.bins import MAX_KEPT_BYTES
+from ranktune.solvers.boosting.lightgbm.library import MAX_KEPT_BYTES
 from ranktune.solvers.boosting.lightgbm.ranker import LightGBMRanker
-from ranktune.solvers.boosting.within import NONE, kinds_of
+from ranktune.solvers.boosting.training_queries import NONE, kinds_of
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.core.memory import format_size
@@ -24,8 +24,8 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.solvers.registry import make, solver_class
-from ranktune.tuner.evaluation.evaluate import LimitReached, Run
-from ranktune.tuner.evaluation.feature_sets import HALF_LIFE, SHARES, solver_parameters
+from ranktune.tuner.evaluation.evaluate import EvaluationRun, LimitReached
+from ranktune.tuner.evaluation.feature_costs import HALF_LIFE, SHARES, solver_parameters
 from ranktune.tuner.evaluation.models import growing_model, rounds_of
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.policy.racing import GrowthRace
@@ -60,7 +60,9 @@ class Continuing(Protocol):
         ...
 
 
-def fitted(run: Run, train: Queries, vali: Queries | None = None, *, cut: bool = False) -> Iterator[BaseRanker]:
+def fitted(
+    run: EvaluationRun, train: Queries, vali: Queries | None = None, *, cut: bool = False
+) -> Iterator[BaseRanker]:
     """Yield the fitted ranker, or that of each value of the path that is still racing, which is valid until the next.
 
     A fit without a path may stop early by vali. Raises LimitReached between two steps once the time is over, unless it
@@ -86,7 +88,7 @@ def fitted(run: Run, train: Queries, vali: Queries | None = None, *, cut: bool =
 
 
 def grown(
-    run: Run, train: Queries, vali: Queries, keep: Callable[[BaseRanker], None] | None = None
+    run: EvaluationRun, train: Queries, vali: Queries, keep: Callable[[BaseRanker], None] | None = None
 ) -> tuple[BaseRanker, str]:
     """Return a boosted ranker grown until validation queries stop it, or until the time is over.
 
@@ -102,7 +104,7 @@ def grown(
     race = GrowthRace(task.incumbent, bound, rate, weights=vali.query_weights, race=task.race)
     metric = parse_metric(task.metrics[0])
     with run.fitting():
-        last, took, kept = float("inf"), 0.0, time.monotonic()
+        last, took, saved = float("inf"), 0.0, time.monotonic()
         for step in ranker.fit_steps(train, vali=vali):
             now = time.monotonic()
             took, last = max(now - last, 0.0), now
@@ -110,8 +112,8 @@ def grown(
                 run.unfinished = True
                 break
             run.report(now, run.rounds + step.iteration, -step.objective)
-            if keep is not None and now - kept > KEEP_EVERY:
-                kept = now
+            if keep is not None and now - saved > KEEP_EVERY:
+                saved = now
                 keep(ranker)
             if race.is_look(step.iteration) and race.is_lost(metric.per_query(ranker.predict(vali), vali)):
                 return ranker, f"{step.iteration} rounds"
@@ -144,7 +146,7 @@ class _OnePassRanker(Protocol):
     def progressive(self, queries: Queries, order: Ints) -> Floats: ...
 
 
-def progressive(run: Run, queries: Queries, order: Ints) -> tuple[BaseRanker, Floats]:
+def progressive(run: EvaluationRun, queries: Queries, order: Ints) -> tuple[BaseRanker, Floats]:
     """Return a ranker fitted query by query, and its scores, (n_documents,), each from before its query was learned."""
     run.check_time()
     ranker = unfitted(run.task)
@@ -187,11 +189,11 @@ def read_for_fit(task: Task, numbers: Ints) -> Queries:
         )
         numbers = sample(numbers, count, task.seed)
         documents = int(development.lengths[numbers].sum())
-    part, shared = read_part(task.folder, numbers), development.n_documents * (columns + table)
+    queries, shared = read_part(task.folder, numbers), development.n_documents * (columns + table)
     is_kept = development.n_documents * max(columns, table) <= MAX_KEPT_BYTES
     if is_kept and documents + shared // of_document > most:
-        part = replace(part, features_checked=True)  # without an origin, whose bins and columns it would share
-    return weighed(part, task.parameters)
+        queries = replace(queries, features_checked=True)  # without an origin, whose bins and columns it would share
+    return weighed(queries, task.parameters)
 
 
 def weighed(queries: Queries, parameters: Mapping[str, Value]) -> Queries:

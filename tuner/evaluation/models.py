@@ -23,9 +23,9 @@ from ranktune.solvers.core.errors import DataError, ModelFormatError, StudyError
 from ranktune.solvers.core.files.archives import read_archive, write_archive
 from ranktune.solvers.core.files.atomic import atomic_write
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.query_columns.monotone import named_signs
+from ranktune.solvers.data.query_columns import named_signs
 from ranktune.solvers.models.base import Model, load_model
-from ranktune.tuner.evaluation.feature_sets import solver_parameters
+from ranktune.tuner.evaluation.feature_costs import solver_parameters
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.store import located
 

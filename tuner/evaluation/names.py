@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ranktune.solvers.core.table import Entry, Table
+from ranktune.solvers.core.table import NamedTable, TableEntry
 
 if TYPE_CHECKING:
-    from ranktune.tuner.evaluation.evaluate import Plan
+    from ranktune.tuner.evaluation.evaluate import EvaluationPlan
 
-PLANS: Table[type[Plan[Any]]] = Table(
+PLANS: NamedTable[type[EvaluationPlan[Any]]] = NamedTable(
     "plan",
     {
-        "progressive": Entry("plans:Orders", "score each query before learning from it (online solvers)"),
-        "split": Entry("plans:GivenSplit", "score on the given vali only"),
-        "folds": Entry("plans:Folds", "cross-validation"),
-        "final": Entry("plans:Final", "one fit to all queries, scored on test queries"),
+        "progressive": TableEntry("plans:Orders", "score each query before learning from it (online solvers)"),
+        "split": TableEntry("plans:GivenSplit", "score on the given vali only"),
+        "folds": TableEntry("plans:Folds", "cross-validation"),
+        "final": TableEntry("plans:Final", "one fit to all queries, scored on test queries"),
     },
     package="ranktune.tuner.evaluation",
 )

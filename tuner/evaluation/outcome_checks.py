@@ -1,6 +1,6 @@
 """Checks of the value of an objective: the result is always an outcome that can be recorded and compared.
 
-An invalid result makes a failed trial with the reason; none of its values reaches the record or the sampler.
+An invalid value makes a failed trial with the reason; none of its values reaches the record or the sampler.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.evaluation.serialization import LONGEST, typed
-from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.evaluation.task import TaskOutcome
 
 ROUNDING = 1e-9
 """By how much a value may be outside of the range of its metric."""
 
 
-def checked_outcome(returned: object) -> Outcome:
+def checked_outcome(returned: object) -> TaskOutcome:
     """Return what an objective returned with values as float64 arrays, or a failure with the reason."""
-    if not isinstance(returned, Outcome):
-        return Outcome(error=f"the objective returned {_shown(returned)}, not an Outcome")
-    outcome = Outcome()
+    if not isinstance(returned, TaskOutcome):
+        return TaskOutcome(error=f"the objective returned {_shown(returned)}, not a TaskOutcome")
+    outcome = TaskOutcome()
     try:
         outcome = typed(returned)
         if outcome.error is not None or outcome.given_up:
             return replace(outcome, per_query={}, scores=None)
-        values = {str(name): _values(str(name), given) for name, given in returned.per_query.items()}
+        values = {str(name): _values(str(name), each) for name, each in returned.per_query.items()}
         return replace(outcome, per_query=values)
     except _InvalidOutcome as fault:
         return failed_outcome(outcome, str(fault))
     except Exception as error:  # reading the fields of an unknown object may raise anything
-        return Outcome(error=f"the objective's Outcome cannot be read: {type(error).__name__}: {error}"[:LONGEST])
+        return TaskOutcome(error=f"the objective's outcome cannot be read: {type(error).__name__}: {error}"[:LONGEST])
 
 
 def comparable_outcome(
-    outcome: Outcome, metric: str, counted: NDArray[np.bool_] | None, weights: Floats | None = None
-) -> Outcome:
+    outcome: TaskOutcome, metric: str, counted: NDArray[np.bool_] | None, weights: Floats | None = None
+) -> TaskOutcome:
     """Return a checked outcome, or a failure if its values cannot be compared to those of other trials.
 
     `counted`, (n_queries,), is which validation queries the metric does not skip, by the first finished trial; None
@@ -51,27 +51,27 @@ def comparable_outcome(
     if metric not in outcome.per_query:
         names = ", ".join(sorted(map(str, outcome.per_query))) or "nothing"
         return failed_outcome(outcome, f"{metric} is not among what the objective returned: {names}")
-    known = ~np.isnan(outcome.per_query[metric])
-    if not known.any():
+    present = ~np.isnan(outcome.per_query[metric])
+    if not present.any():
         return failed_outcome(outcome, f"{metric} is not a finite number on the validation queries")
     lengths = {len(values) for values in (*outcome.per_query.values(), counted) if values is not None}
     if len(lengths) > 1:
-        what = " or ".join(map(str, sorted(lengths - {len(known)}))) or len(known)
-        return failed_outcome(outcome, f"{metric} has {len(known)} values, where other metrics or trials have {what}")
-    if weights is not None and len(known) != len(weights):
-        return failed_outcome(outcome, f"{metric} has {len(known)} values for {len(weights)} validation queries")
-    if counted is not None and outcome.stopped and not (known & ~counted).any():
+        what = " or ".join(map(str, sorted(lengths - {len(present)}))) or len(present)
+        return failed_outcome(outcome, f"{metric} has {len(present)} values, where other metrics or trials have {what}")
+    if weights is not None and len(present) != len(weights):
+        return failed_outcome(outcome, f"{metric} has {len(present)} values for {len(weights)} validation queries")
+    if counted is not None and outcome.stopped and not (present & ~counted).any():
         return outcome
-    if counted is not None and (known != counted).any():
+    if counted is not None and (present != counted).any():
         return failed_outcome(
             outcome,
-            f"{metric} is no number on {int((counted & ~known).sum())} queries that it judges in other trials, "
-            f"and one on {int((known & ~counted).sum())} that it skips there",
+            f"{metric} is no number on {int((counted & ~present).sum())} queries that it judges in other trials, "
+            f"and one on {int((present & ~counted).sum())} that it skips there",
         )
     return outcome
 
 
-def failed_outcome(outcome: Outcome, error: str) -> Outcome:
+def failed_outcome(outcome: TaskOutcome, error: str) -> TaskOutcome:
     """Return an outcome as that of a failed trial."""
     return replace(outcome, per_query={}, scores=None, error=error)
 
@@ -80,9 +80,9 @@ class _InvalidOutcome(Exception):
     """A result that is no outcome."""
 
 
-def _values(name: str, given: object) -> Floats:
+def _values(name: str, returned: object) -> Floats:
     """Return the values of a metric, (n_queries,). Raises _InvalidOutcome if they are not real numbers."""
-    values = np.asarray(given)
+    values = np.asarray(returned)
     if values.dtype.kind not in "fiub":
         kinds = {"c": "complex numbers", "U": "text", "S": "text", "O": "objects"}
         raise _InvalidOutcome(

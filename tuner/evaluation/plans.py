@@ -13,15 +13,15 @@ import numpy as np
 
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.boosting.base import BoostedRanker
-from ranktune.solvers.boosting.early_stopping import Patience
+from ranktune.solvers.boosting.growth import Patience
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.evaluation.evaluate import Fit, LimitReached, Plan, Run
+from ranktune.tuner.evaluation.evaluate import EvaluationPlan, EvaluationRun, FittedQueries, LimitReached
+from ranktune.tuner.evaluation.feature_costs import solver_parameters
 from ranktune.tuner.evaluation.feature_order import selected_columns
-from ranktune.tuner.evaluation.feature_sets import solver_parameters
 from ranktune.tuner.evaluation.fitting import fitted, grown, n_rounds, progressive, read_for_fit, unfitted
 from ranktune.tuner.evaluation.models import (
     as_model,
@@ -33,7 +33,7 @@ from ranktune.tuner.evaluation.models import (
     kept_model,
     rounds_of,
 )
-from ranktune.tuner.evaluation.task import Outcome, Task, chosen_parameters
+from ranktune.tuner.evaluation.task import Task, TaskOutcome, chosen_parameters
 from ranktune.tuner.policy.racing import is_significantly_worse, still_racing
 from ranktune.tuner.splits.plans import Fold, Progressive, StoredPlan
 from ranktune.tuner.splits.store import read_part, training_numbers
@@ -43,7 +43,7 @@ LEARNING_POINTS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class PlanOfFolds(Plan[Outcome]):
+class PlanOfFolds(EvaluationPlan[TaskOutcome]):
     """A plan whose parts are the queries that a model is fitted to and those to score; of an order both are all."""
 
     parts: tuple[Fold, ...]
@@ -53,7 +53,7 @@ class PlanOfFolds(Plan[Outcome]):
         """The numbers of the queries that are scored, rising."""
         return np.unique(np.concatenate([part.vali for part in self.parts]))
 
-    def finished(self, run: Run, outcome: Outcome) -> Outcome:
+    def finished(self, run: EvaluationRun, outcome: TaskOutcome) -> TaskOutcome:
         """Return the outcome, and keep the scores of the documents where the task says so."""
         if run.task.keep and not outcome.stopped:
             assert outcome.scores is not None
@@ -72,14 +72,14 @@ class Folds(PlanOfFolds):
         """Return the plan of several folds."""
         return None if isinstance(stored, Progressive) else cls(stored)
 
-    def fits(self, run: Run, number: int) -> Iterator[Fit]:
+    def fits(self, run: EvaluationRun, number: int) -> Iterator[FittedQueries]:
         """Yield the fits of the path, until boosting no longer improves."""
         task, fold = run.task, self.parts[number - 1]
         train, vali, columns = _read(task, fold)
         grows = task.bound and task.path
         patience = Patience(int(unfitted(task).get_params()["patience"])) if grows else None
         for place, ranker in enumerate(fitted(run, train.with_columns(columns))):
-            yield Fit(ranker, vali, fold.vali, columns)
+            yield FittedQueries(ranker, vali, fold.vali, columns)
             if patience is not None:
                 patience.update(int(task.path[place]), run.parts[place][-1])
                 run.report(time.monotonic(), int(task.path[place]), run.parts[place][-1])
@@ -87,7 +87,7 @@ class Folds(PlanOfFolds):
                     run.racing = place + 1
                     return
 
-    def is_lost(self, run: Run, number: int, best: int) -> bool:
+    def is_lost(self, run: EvaluationRun, number: int, best: int) -> bool:
         """Return whether no value of the path remains, where some queries have not been scored yet.
 
         Never where times are known: the folds are no random samples, and what loses early may win later.
@@ -122,13 +122,13 @@ class GivenSplit(PlanOfFolds):
         """Return a task without the path of a model that grows."""
         return replace(task, path=()) if task.bound else task
 
-    def fits(self, run: Run, number: int) -> Iterator[Fit]:
+    def fits(self, run: EvaluationRun, number: int) -> Iterator[FittedQueries]:
         """Yield the model that has grown, or the fits of the path."""
         task, (fold,) = run.task, self.parts
         if task.bound and run.is_over and (model := growing_model(task)) is not None:  # it counts as it is
             run.rounds, run.model = rounds_of(task, model), model
             run.unfinished = max(run.rounds, task.least) < task.bound
-            yield Fit(model, read_part(task.folder, fold.vali), fold.vali)
+            yield FittedQueries(model, read_part(task.folder, fold.vali), fold.vali)
             return
         whole, vali, columns = _read(task, fold)
         train = whole.with_columns(columns)
@@ -144,11 +144,11 @@ class GivenSplit(PlanOfFolds):
         rankers = grows or ((ranker, "") for ranker in fitted(run, train))
         for place, (ranker, stopped) in enumerate(rankers):
             run.racing = place + 1
-            yield Fit(ranker, vali, fold.vali, columns, stopped=stopped)
+            yield FittedQueries(ranker, vali, fold.vali, columns, stopped=stopped)
             if task.keep and run.best == place and not stopped:
                 run.model = as_model(ranker, task, whole, columns)
 
-    def finished(self, run: Run, outcome: Outcome) -> Outcome:
+    def finished(self, run: EvaluationRun, outcome: TaskOutcome) -> TaskOutcome:
         """Return the outcome with the number of rounds that the model has grown to, and keep the model too."""
         if run.task.bound:
             value = mean_of(outcome.per_query[run.task.metrics[0]], run.weights)
@@ -179,14 +179,14 @@ class Orders(PlanOfFolds):
         """Return a task whose scores are not kept: no blend is made of them."""
         return replace(task, keep=False)
 
-    def fits(self, run: Run, number: int) -> Iterator[Fit]:
+    def fits(self, run: EvaluationRun, number: int) -> Iterator[FittedQueries]:
         """Yield the ranker that has gone through the queries in that order."""
         order = self.parts[number - 1].train
         ranker, scores = progressive(run, run.queries, order)
-        yield Fit(ranker, run.queries, self.evaluated, scores=scores)
-        run.kept.append(run.latest[order])
+        yield FittedQueries(ranker, run.queries, self.evaluated, scores=scores)
+        run.collected.append(run.latest[order])
 
-    def is_lost(self, run: Run, number: int, best: int) -> bool:
+    def is_lost(self, run: EvaluationRun, number: int, best: int) -> bool:
         """Return whether the means of the orders so far are significantly worse."""
         incumbent, race = run.task.incumbent, run.task.race
         if incumbent is None:
@@ -195,16 +195,16 @@ class Orders(PlanOfFolds):
         means[:number] = run.parts[0]
         return is_significantly_worse(means, incumbent, len(self.parts) - 1, min_differing=race.min_orders, race=race)
 
-    def finished(self, run: Run, outcome: Outcome) -> Outcome:
+    def finished(self, run: EvaluationRun, outcome: TaskOutcome) -> TaskOutcome:
         """Return the outcome with its learning curve."""
         weights = run.queries.query_weights
-        orders = [part.train for part in self.parts[: len(run.kept)]]
+        orders = [part.train for part in self.parts[: len(run.collected)]]
         weighed = None if weights is None else [weights[order] for order in orders]
-        return replace(outcome, learning_curve=learning_curve(run.kept, weighed))
+        return replace(outcome, learning_curve=learning_curve(run.collected, weighed))
 
 
 @dataclass(frozen=True)
-class Delivered(Outcome):
+class FinalOutcome(TaskOutcome):
     """The outcome of a final fit, with its model, and whether that was fitted to all development queries."""
 
     model: Model = field(kw_only=True)
@@ -212,7 +212,7 @@ class Delivered(Outcome):
 
 
 @dataclass(frozen=True, eq=False)
-class Final(Plan[Delivered]):
+class Final(EvaluationPlan[FinalOutcome]):
     """One fit to all that a delivered model learns from. The model is scored on test queries, where these are given.
 
     on_everything  whether it learns from all development queries, not only from the training queries of the first fold
@@ -242,7 +242,7 @@ class Final(Plan[Delivered]):
             return task
         return replace(task, limit=float("inf"))
 
-    def fits(self, run: Run, number: int) -> Iterator[Fit]:
+    def fits(self, run: EvaluationRun, number: int) -> Iterator[FittedQueries]:
         """Yield the model."""
         model, stopped = self.model, ""
         if model is None and not self.on_everything:
@@ -250,14 +250,14 @@ class Final(Plan[Delivered]):
         with suppress(LimitReached):
             run.model = model or kept_model(_final(run.task)) or self._fitted(run)
         if run.unfinished or run.model is None:
-            kept = None if self.instead is None else kept_model(self.instead)
-            run.model, stopped = (run.model, "") if kept is None else (kept, "its time")
+            saved = None if self.instead is None else kept_model(self.instead)
+            run.model, stopped = (run.model, "") if saved is None else (saved, "its time")
         if run.model is None:
             raise LimitReached
         test = None if self.test is None else replace(self.test, rows=None)  # scores in their order, not the caller's
-        yield Fit(run.model, test, self.evaluated, stopped=stopped)
+        yield FittedQueries(run.model, test, self.evaluated, stopped=stopped)
 
-    def _fitted(self, run: Run) -> Model:
+    def _fitted(self, run: EvaluationRun) -> Model:
         task = run.task
         numbers = np.arange(super().queries(task).n_queries) if self.on_everything else training_numbers(task.folder)
         whole = read_for_fit(task, numbers)
@@ -265,13 +265,13 @@ class Final(Plan[Delivered]):
         (ranker,) = fitted(run, whole.with_columns(columns), cut=True)
         return as_model(ranker, task, whole, columns)
 
-    def finished(self, run: Run, outcome: Outcome) -> Delivered:
+    def finished(self, run: EvaluationRun, outcome: TaskOutcome) -> FinalOutcome:
         """Return the outcome with the model, without values by query where there are no test queries."""
         assert run.model is not None
-        known = vars(outcome) if self.test is not None else {**vars(outcome), "per_query": {}}
+        fields = vars(outcome) if self.test is not None else {**vars(outcome), "per_query": {}}
         if self.model is None and self.on_everything and not (outcome.stopped or run.unfinished):
-            known = {**known, "seconds": keep_final(_final(run.task), run.model, outcome.seconds)}
-        return Delivered(**known, model=run.model, on_everything=self.on_everything and not outcome.stopped)
+            fields = {**fields, "seconds": keep_final(_final(run.task), run.model, outcome.seconds)}
+        return FinalOutcome(**fields, model=run.model, on_everything=self.on_everything and not outcome.stopped)
 
 
 def _final(task: Task) -> Task:
@@ -297,7 +297,7 @@ def learning_curve(
     return tuple(point for point in points if point[1] == point[1])
 
 
-def _chosen(run: Run, outcome: Outcome) -> Task:
+def _chosen(run: EvaluationRun, outcome: TaskOutcome) -> Task:
     """Return the task whose parameters have the best value of the path; a trial stores its results under its name."""
     return replace(run.task, parameters=chosen_parameters(run.task, outcome))
 

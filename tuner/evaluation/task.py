@@ -81,7 +81,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskOutcome:
     """The outcome of a task.
 
     Attributes
@@ -147,12 +147,12 @@ class Outcome:
     unfinished: bool = False
 
 
-def chosen_parameters(task: Task, outcome: Outcome) -> dict[str, Value]:
+def chosen_parameters(task: Task, outcome: TaskOutcome) -> dict[str, Value]:
     """Return the parameters of a task with the best value of its path."""
-    name, given = outcome.path_parameter, dict(task.parameters)
-    if outcome.chosen is None or name not in given:
-        return given
-    return {**given, name: int(outcome.chosen) if isinstance(given[name], int) else outcome.chosen}
+    name, params = outcome.path_parameter, dict(task.parameters)
+    if outcome.chosen is None or name not in params:
+        return params
+    return {**params, name: int(outcome.chosen) if isinstance(params[name], int) else outcome.chosen}
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Rule:
+class AxisRule:
     """The axis is active only while its parent is, at one of the allowed coordinates."""
 
     axis: int
@@ -130,10 +130,10 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Rules:
+class AxisRules:
     """An Activity made of rules, parents before children; an axis with several rules must satisfy them all."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[AxisRule, ...] = ()
 
     def __call__(self, rows: Floats) -> NDArray[np.bool_]:
         """Return which axes are active in each row, (m, d)."""
@@ -173,11 +173,11 @@ def _cube_corners(count: int) -> Floats:
 
 
 @dataclass(frozen=True)
-class Encoding:
+class SpaceEncoding:
     """The axes of a space, and which of them are active where."""
 
     axes: tuple[Axis, ...]
-    activity: Activity = Rules()
+    activity: Activity = AxisRules()
 
     @cached_property
     def branching(self) -> NDArray[np.bool_]:
@@ -234,8 +234,8 @@ class Encoding:
             if not self.axes[j].choices:
                 continue
             places = rows[:, j]
-            known = ~np.isnan(places)
-            index, count = np.where(known, places, self.axes[j].choices).astype(np.int64), self._corners(j)
+            active = ~np.isnan(places)
+            index, count = np.where(active, places, self.axes[j].choices).astype(np.int64), self._corners(j)
             inside = index < count  # a missing value of an unconditional category: no corner
             if count <= MOST_CORNERS:
                 embedded[np.flatnonzero(inside), columns.start + index[inside]] = np.sqrt(0.5)
@@ -297,21 +297,21 @@ class Encoding:
         ]
 
 
-def covered(rows: Floats, taken: Floats) -> NDArray[np.bool_]:
-    """Return which full rows, (m, d), agree with a row of taken, (t, d), wherever that row is not NaN.
+def covered(rows: Floats, tried: Floats) -> NDArray[np.bool_]:
+    """Return which full rows, (m, d), agree with a row of tried, (t, d), wherever that row is not NaN.
 
     A program that gets such a row asks for the same parameters and gets the same values: it is the same configuration,
     whatever the conditions are.
     """
-    pairs = np.arange(len(rows) * len(taken))
-    for places, given in zip(rows.T, taken.T, strict=True):  # of most pairs one of the first parameters differs
+    pairs = np.arange(len(rows) * len(tried))
+    for places, others in zip(rows.T, tried.T, strict=True):  # of most pairs one of the first parameters differs
         if not len(pairs):
             break
-        row, other = np.divmod(pairs, len(taken))
-        value = given[other]
+        row, other = np.divmod(pairs, len(tried))
+        value = others[other]
         pairs = pairs[np.isnan(value) | (np.abs(places[row] - value) < 1e-9)]
     result = np.zeros(len(rows), dtype=bool)
-    result[pairs // max(len(taken), 1)] = True
+    result[pairs // max(len(tried), 1)] = True
     return result
 
 

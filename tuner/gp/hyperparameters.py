@@ -226,7 +226,7 @@ def _root(evidence: HyperparameterDensity, centre: Floats, bounds: Floats) -> Fl
 
 
 @dataclass(frozen=True, eq=False)
-class Observed:
+class FittedTrials:
     """The trials that hyperparameters are fitted to, in the order in which they were made; scaled maps gains to y.
 
     E, v, e as in ranktune.tuner.gp.posterior; gains, (n,). extra, (n,): additional noise
@@ -250,9 +250,9 @@ class Observed:
 
     def _key(self) -> Fitted:
         n = _fit_size(len(self.gains))
-        kept = representatives(self.gains[:n], MAX_FITTED_TRIALS)
+        chosen = representatives(self.gains[:n], MAX_FITTED_TRIALS)
         extra = np.broadcast_to(self.extra, self.gains.shape)
-        E, gains, v, e = (array[:n][kept].tobytes() for array in (self.E, self.gains, self.v, extra))
+        E, gains, v, e = (array[:n][chosen].tobytes() for array in (self.E, self.gains, self.v, extra))
         return E, gains, v, e, self.axis_of_column.tobytes(), self.E.shape[1], self.scaled
 
 
@@ -262,16 +262,16 @@ def relative_variances(gains: Floats, extra: Floats | float) -> Floats:
     return np.asarray(extra) / spread / spread if spread > 0.0 else np.zeros(np.shape(extra))
 
 
-def relative_variance(given: Floats) -> Floats:
-    """Return variances relative to about their median, within [0.1, 100]; 1 where given, (n,), is not positive.
+def relative_variance(variance: Floats) -> Floats:
+    """Return variances relative to about their median, within [0.1, 100]; 1 where variance, (n,), is not positive.
 
     The unit is a power of two. The median itself moves with each trial: the variances of all trials before would
     change, and the hyperparameters, which are kept while the trials that they were fitted to are the same, would be
     fitted each time.
     """
-    known = given[given > 0]
-    unit = float(np.exp2(np.rint(np.log2(np.median(known))))) if len(known) else 1.0
-    return np.where(given > 0, np.clip(given / unit, 0.1, 100.0), 1.0)
+    positive = variance[variance > 0]
+    unit = float(np.exp2(np.rint(np.log2(np.median(positive))))) if len(positive) else 1.0
+    return np.where(variance > 0, np.clip(variance / unit, 0.1, 100.0), 1.0)
 
 
 def _fit_size(n: int) -> int:

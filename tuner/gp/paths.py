@@ -121,7 +121,7 @@ class Paths:
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class PathMixture:
     """Paths of several posteriors, which differ in their hyperparameters, one group after the other."""
 
     groups: tuple[Paths, ...]
@@ -153,14 +153,14 @@ class Mixture:
         def gradients(u: Floats) -> Floats:
             by_group = np.split(u, ends[:-1], axis=1)
             total = np.zeros_like(E)
-            for (_, part), some in zip(parts, by_group, strict=True):
-                total += part(some)
+            for (_, function), some in zip(parts, by_group, strict=True):
+                total += function(some)
             return total
 
         return np.concatenate([values for values, _ in parts], axis=1), gradients
 
 
-Functions: TypeAlias = Paths | Mixture
+Functions: TypeAlias = Paths | PathMixture
 """K functions drawn from one posterior, or from several."""
 
 

@@ -160,9 +160,9 @@ LARGEST = 10.0
 
 def scale_signed(gains: Floats) -> Floats:
     """Return arcsinh(gains / median magnitude): keeps the sign, compresses large values, and bounds them."""
-    known = np.abs(gains[np.isfinite(gains)])
-    unit = float(np.median(known)) if len(known) else 1.0
-    unit = unit if unit > 0.0 else float(known.max())
+    sizes = np.abs(gains[np.isfinite(gains)])
+    unit = float(np.median(sizes)) if len(sizes) else 1.0
+    unit = unit if unit > 0.0 else float(sizes.max())
     unit = unit if unit > 0.0 else 1.0
     return np.asarray(np.arcsinh(np.clip(gains / unit, -LARGEST, LARGEST)))
 

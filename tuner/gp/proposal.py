@@ -7,7 +7,7 @@ ei          The expected improvement in closed form (ranktune.tuner.gp.acquisiti
             hyperparameters.
 mixed       For one objective without constraints, at random either that or the mean of AVERAGED_DRAWS sample paths with
             the same hyperparameters; a share of the decisions is restricted to the trust region
-            (ranktune.tuner.gp.trust_region). Where categories decide which parameters are active, the maximiser of a
+            (ranktune.tuner.gp.acquisition). Where categories decide which parameters are active, the maximiser of a
             single path chooses these, its branch, within which the mean is maximised. Else the mean improvement over
             DRAWS paths (ranktune.tuner.gp.paths).
 
@@ -30,13 +30,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.tuner.gp.acquisition import Acquisition, ExpectedImprovement, ImprovementPerCost, LogCost, tie_margin
-from ranktune.tuner.gp.encoding import Encoding
-from ranktune.tuner.gp.hyperparameters import Observed, Scaled, relative_variances
-from ranktune.tuner.gp.paths import Mixture, Paths, PathwiseImprovement, reference_point
+from ranktune.tuner.gp.acquisition import (
+    Acquisition,
+    ExpectedImprovement,
+    ImprovementPerCost,
+    LogCost,
+    TrustRegion,
+    share_after,
+    side_after,
+    tie_margin,
+)
+from ranktune.tuner.gp.encoding import SpaceEncoding
+from ranktune.tuner.gp.hyperparameters import FittedTrials, Scaled, relative_variances
+from ranktune.tuner.gp.paths import PathMixture, Paths, PathwiseImprovement, reference_point
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, scale_signed, standard_deviation, standardise
 from ranktune.tuner.gp.search import maximise
-from ranktune.tuner.gp.trust_region import TrustRegion, share_after, side_after
 
 THOMPSON, EI, MIXED = "thompson", "ei", "mixed"
 ACQUISITIONS = (MIXED, THOMPSON, EI)
@@ -63,7 +71,7 @@ LOCAL_CENTRES = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Trials:
+class ObservedTrials:
     """The trials so far.
 
     rows         (n, d) masked configurations, in the order in which they were tried
@@ -84,14 +92,14 @@ class Trials:
     constraints: tuple[Floats, ...] = ()
     extra: Floats | float = 0.0
     seconds: Floats | float = np.nan
-    whole: Trials | None = None
+    whole: ObservedTrials | None = None
 
     @property
     def is_single_objective(self) -> bool:
         """Whether there is one objective, and no constraint."""
         return not self.more and not self.constraints
 
-    def within(self, most: int) -> Trials:
+    def within(self, most: int) -> ObservedTrials:
         """Return at most that many trials: half of them the best that keep the constraints, the others the latest."""
         if len(self.gains) <= most:
             return self
@@ -109,13 +117,13 @@ class Trials:
         """
         if len(self.gains) <= most:
             return np.arange(len(self.gains))
-        kept = np.zeros(len(self.gains), dtype=bool)
+        inside = np.zeros(len(self.gains), dtype=bool)
         if not self.more and eligible.any():
-            kept[np.argsort(-np.where(eligible, self.gains, -np.inf), kind="stable")[: most // 2]] = True
-        kept[np.flatnonzero(~kept)[-(most - np.count_nonzero(kept)) :]] = True
-        return np.flatnonzero(kept)
+            inside[np.argsort(-np.where(eligible, self.gains, -np.inf), kind="stable")[: most // 2]] = True
+        inside[np.flatnonzero(~inside)[-(most - np.count_nonzero(inside)) :]] = True
+        return np.flatnonzero(inside)
 
-    def chosen(self, places: Ints) -> Trials:
+    def chosen(self, places: Ints) -> ObservedTrials:
         """Return the trials at those places."""
         return replace(
             self,
@@ -147,15 +155,15 @@ class Proposal:
 
 
 def propose(
-    encoding: Encoding,
-    trials: Trials,
-    taken: Floats | None,
+    encoding: SpaceEncoding,
+    trials: ObservedTrials,
+    tried: Floats | None,
     generator: np.random.Generator,
     acquisition: str = MIXED,
     *,
     power: float = 0.0,
 ) -> Proposal:
-    """Return the configuration to try next: none of taken (ranktune.tuner.gp.encoding.covered) if others exist.
+    """Return the configuration to try next: none of tried (ranktune.tuner.gp.encoding.covered) if others exist.
 
     acquisition: one of ACQUISITIONS; "ei" for one objective without constraints. power: exponent of the expected cost
     by which improvement is divided, not a draw.
@@ -167,8 +175,8 @@ def propose(
     decision = decide(encoding, trials, generator, acquisition, power=power)
     centres, region = _centres(encoding, trials, decision.merits, generator), None
     if acquisition == MIXED and trials.is_single_objective and not encoding.is_small:
-        centres, region = _sought(encoding, trials, decision, centres, taken, generator)
-    full = maximise(decision.function, encoding, centres, taken, generator, region)
+        centres, region = _sought(encoding, trials, decision, centres, tried, generator)
+    full = maximise(decision.function, encoding, centres, tried, generator, region)
     row = encoding.masked(full[None])[0]
     gain = None
     if trials.is_single_objective:
@@ -178,18 +186,18 @@ def propose(
 
 
 def _sought(
-    encoding: Encoding,
-    trials: Trials,
-    decision: Decision,
+    encoding: SpaceEncoding,
+    trials: ObservedTrials,
+    decision: ProposalRule,
     centres: Floats,
-    taken: Floats | None,
+    tried: Floats | None,
     generator: np.random.Generator,
 ) -> tuple[Floats, TrustRegion | None]:
     """Return the centres, full rows, and the region of the space where "mixed" looks; None where it is all of it."""
     region = None
     if decision.origin == MEAN and encoding.branching.any():
         draw = decide(encoding, trials, generator, THOMPSON)
-        drawn = maximise(draw.function, encoding, centres, taken, generator, rounds=1)  # its branch is all that counts
+        drawn = maximise(draw.function, encoding, centres, tried, generator, rounds=1)  # its branch is all that counts
         region = TrustRegion.around(encoding, drawn)
         inside = (trials.rows[:, region.fixed] == drawn[region.fixed]).all(axis=1)
         if not inside.any():
@@ -203,7 +211,7 @@ def _sought(
 
 
 @dataclass(frozen=True, eq=False)
-class Decision:
+class ProposalRule:
     """What a decision maximises.
 
     origin       DRAW, IMPROVEMENT or MEAN
@@ -220,15 +228,15 @@ class Decision:
 
 
 def decide(
-    encoding: Encoding,
-    trials: Trials,
+    encoding: SpaceEncoding,
+    trials: ObservedTrials,
     generator: np.random.Generator,
     acquisition: str = MIXED,
     *,
     power: float = 0.0,
     thetas: Floats | None = None,
-) -> Decision:
-    """Return what `propose` maximises; thetas: as in Decision, None samples them.
+) -> ProposalRule:
+    """Return what `propose` maximises; thetas: as in ProposalRule, None samples them.
 
     With one objective and no constraints, that of "thompson" increases in objectives[0], the only sample path.
     """
@@ -247,10 +255,10 @@ def decide(
     counts = power and origin != DRAW
     cost = LogCost.of(output.E, np.broadcast_to(trials.seconds, trials.gains.shape)) if counts else None
     function: Acquisition = improvement if cost is None else ImprovementPerCost(improvement, cost, power)
-    return Decision(origin, function, merits, posteriors, output.known)
+    return ProposalRule(origin, function, merits, posteriors, output.samples)
 
 
-def posterior_means(encoding: Encoding, trials: Trials) -> Floats:
+def posterior_means(encoding: SpaceEncoding, trials: ObservedTrials) -> Floats:
     """Return the posterior mean of each trial's standardised gain, (n,), averaged over hyperparameters."""
     output = _Output.of(encoding, trials)
     posteriors = output.posteriors(HYPERPARAMETER_SAMPLES_OF_MEANS, np.random.default_rng(0))  # always the same
@@ -265,7 +273,7 @@ class _Output:
     The hyperparameters are thetas, where these are known, else fitted to whole, where there are more trials than these.
     """
 
-    encoding: Encoding
+    encoding: SpaceEncoding
     E: Floats
     gains: Floats
     noise: Floats
@@ -276,7 +284,7 @@ class _Output:
     whole: _Output | None = None
 
     @classmethod
-    def of(cls, encoding: Encoding, trials: Trials, pending: Floats | None = None) -> Self:
+    def of(cls, encoding: SpaceEncoding, trials: ObservedTrials, pending: Floats | None = None) -> Self:
         """Return the first objective of trials, with pending, (q, D)."""
         E, whole = encoding.embed(trials.rows), None if trials.whole is None else cls.of(encoding, trials.whole)
         pending = E[:0] if pending is None else pending
@@ -284,10 +292,10 @@ class _Output:
 
     def of_values(self, gains: Floats, whole: Floats | None, scaled: Scaled = standardise) -> Self:
         """Return another objective of the same trials, or a constraint, at those where it is known."""
-        known = ~np.isnan(gains)
+        present = ~np.isnan(gains)
         all_of = None if self.whole is None or whole is None else self.whole.of_values(whole, None, scaled)
         return replace(
-            self, E=self.E[known], gains=gains[known], noise=self.noise[known], extra=0.0, scaled=scaled,
+            self, E=self.E[present], gains=gains[present], noise=self.noise[present], extra=0.0, scaled=scaled,
             thetas=None, whole=all_of,
         )  # fmt: skip
 
@@ -302,35 +310,37 @@ class _Output:
         return relative_variances(self.gains, self.extra)
 
     @cached_property
-    def known(self) -> Floats:
+    def samples(self) -> Floats:
         """Sets of hyperparameters, (k, d + 2): those given, if any, else samples, or the fitted ones of many trials."""
         if self.thetas is not None:
             return self.thetas
         if self.whole is not None:
-            return self.whole.known
+            return self.whole.samples
         columns = self.encoding.axis_of_column
-        observed = Observed(self.E, self.gains, self.noise, columns, self.scaled, self.extra)
+        observed = FittedTrials(self.E, self.gains, self.noise, columns, self.scaled, self.extra)
         return observed.samples() if len(self.y) <= MAX_SAMPLED_TRIALS else observed.fit()[None]
 
     def posteriors(self, count: int, generator: np.random.Generator) -> list[Posterior]:
         """Return posteriors, fantasies last, of at most count sets of hyperparameters."""
-        places = generator.permutation(len(self.known))[:count]
-        drawn = [Hyperparameters.from_log(theta) for theta in self.known[places]]
+        places = generator.permutation(len(self.samples))[:count]
+        drawn = [Hyperparameters.from_log(theta) for theta in self.samples[places]]
         columns = self.encoding.axis_of_column
-        known = [Posterior.of(self.E, self.y, self.noise, each, columns, self.e) for each in drawn]
-        return [posterior.with_fantasies(self.pending) for posterior in known]
+        fitted = [Posterior.of(self.E, self.y, self.noise, each, columns, self.e) for each in drawn]
+        return [posterior.with_fantasies(self.pending) for posterior in fitted]
 
-    def functions(self, draws: int, generator: np.random.Generator, averages: bool = False) -> tuple[Mixture, Floats]:
+    def functions(
+        self, draws: int, generator: np.random.Generator, averages: bool = False
+    ) -> tuple[PathMixture, Floats]:
         """Return paths of several posteriors, or the mean of those of one, and the mean y of each trial, (n,)."""
         posteriors = self.posteriors(1 if averages else min(HYPERPARAMETER_SAMPLES, draws), generator)
         shares = np.diff(np.linspace(0, draws, len(posteriors) + 1).astype(np.int64)).tolist()
         groups = [Paths.drawn(some, generator, share) for some, share in zip(posteriors, shares, strict=True)]
         groups = [group.averaged() for group in groups] if averages else groups
-        return Mixture(tuple(groups)), np.mean([some.means[: len(self.E)] for some in posteriors], axis=0)
+        return PathMixture(tuple(groups)), np.mean([some.means[: len(self.E)] for some in posteriors], axis=0)
 
 
 def _expected_improvement(
-    trials: Trials, output: _Output, generator: np.random.Generator
+    trials: ObservedTrials, output: _Output, generator: np.random.Generator
 ) -> tuple[ExpectedImprovement, Floats, list[Posterior]]:
     """Return the closed-form acquisition function, the mean gain of each trial, (n,), and the posteriors."""
     posteriors = output.posteriors(HYPERPARAMETER_SAMPLES, generator)
@@ -340,7 +350,7 @@ def _expected_improvement(
 
 
 def _pathwise_improvement(
-    trials: Trials, first: _Output, generator: np.random.Generator, draws: int, averages: bool = False
+    trials: ObservedTrials, first: _Output, generator: np.random.Generator, draws: int, averages: bool = False
 ) -> tuple[PathwiseImprovement, Floats, list[Posterior]]:
     """Return the Monte Carlo acquisition function, each trial's merit, (n,), and the first objective's posteriors."""
     whole = trials if trials.whole is None else trials.whole
@@ -363,7 +373,7 @@ def _pathwise_improvement(
     return acquisition_function, wins + 1e-3 * scores.mean(axis=1), posteriors
 
 
-def _centres(encoding: Encoding, trials: Trials, merits: Floats, generator: np.random.Generator) -> Floats:
+def _centres(encoding: SpaceEncoding, trials: ObservedTrials, merits: Floats, generator: np.random.Generator) -> Floats:
     """Return the trials of highest merit, overall and within each category that always decides, as full rows.
 
     Of trials with equal gains, as on a plateau around the best, only one is returned.

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.acquisition import Acquisition
-from ranktune.tuner.gp.encoding import Encoding, covered, keys
-from ranktune.tuner.gp.trust_region import TrustRegion
+from ranktune.tuner.gp.acquisition import Acquisition, TrustRegion
+from ranktune.tuner.gp.encoding import SpaceEncoding, covered, keys
 
 GLOBAL_CANDIDATES, LOCAL_CANDIDATES = 512, 40
 """Candidates over the whole space, and around each centre, with FEW parameters that vary or more."""
@@ -50,7 +49,7 @@ def quasi_random(count: int, dimensions: int, generator: np.random.Generator, sk
 class _Evaluated:
     """The rows evaluated so far, and their values."""
 
-    encoding: Encoding
+    encoding: SpaceEncoding
     function: Acquisition
     region: TrustRegion | None = None
     rows: list[Floats] = field(default_factory=list)
@@ -63,14 +62,14 @@ class _Evaluated:
         self.values.append(values)
         return values
 
-    def best_free(self, taken: Floats) -> tuple[Floats, bool]:
-        """Return the best full row that taken does not cover, and True, or the best of all and False."""
+    def best_free(self, tried: Floats) -> tuple[Floats, bool]:
+        """Return the best full row that tried does not cover, and True, or the best of all and False."""
         rows, values = np.concatenate(self.rows), np.concatenate(self.values)
         order = np.argsort(-values, kind="stable")
         start, size = 0, 1
         while start < len(order):
             some = rows[order[start : start + size]]
-            free = np.flatnonzero(~covered(some, taken))
+            free = np.flatnonzero(~covered(some, tried))
             if len(free):
                 return some[free[0]], True
             start, size = start + size, min(2 * size, 64)
@@ -79,45 +78,45 @@ class _Evaluated:
 
 def maximise(
     function: Acquisition,
-    encoding: Encoding,
+    encoding: SpaceEncoding,
     centres: Floats,
-    taken: Floats | None,
+    tried: Floats | None,
     generator: np.random.Generator,
     region: TrustRegion | None = None,
     rounds: int = LOCAL_ROUNDS,
 ) -> Floats:
-    """Return the full row, (d,), that maximises the acquisition function among those that taken, (t, d), leaves.
+    """Return the full row, (d,), that maximises the acquisition function among those that tried, (t, d), leaves.
 
     centres are full rows, (p, d), with extra candidates around them. With a region the search stays within it, unless
     all candidates there are taken. Local search has that many rounds. Small spaces are enumerated; a taken row is
     returned only if all rows are taken.
     """
-    taken = np.empty((0, len(encoding.axes))) if taken is None else taken
+    tried = np.empty((0, len(encoding.axes))) if tried is None else tried
     pool = _Evaluated(encoding, function, region)
     all_rows = encoding.all_rows()
     if all_rows is not None:
         pool.add(all_rows)
-        row, free = pool.best_free(taken)
+        row, free = pool.best_free(tried)
         if not free and encoding.activity.conditional:  # learnt conditions may hide what is left
             pool.add(encoding.mesh())
-            row, _ = pool.best_free(taken)
+            row, _ = pool.best_free(tried)
         return row
     candidates = _candidates(encoding, centres, generator, region)
     values = pool.add(candidates)
     chosen = _starts(encoding, candidates, values)
     tolerance = TOLERANCE * (float(values.max() - np.median(values)) + 1e-12)
     _local_search(pool, candidates[chosen], values[chosen], tolerance, rounds)
-    row, free = pool.best_free(taken)
+    row, free = pool.best_free(tried)
     for _ in range(8):
         if free:
             break
         pool.add(encoding.from_unit(generator.random((GLOBAL_CANDIDATES, len(encoding.axes)))))
-        row, free = pool.best_free(taken)
+        row, free = pool.best_free(tried)
     return row
 
 
 def _candidates(
-    encoding: Encoding, centres: Floats, generator: np.random.Generator, region: TrustRegion | None
+    encoding: SpaceEncoding, centres: Floats, generator: np.random.Generator, region: TrustRegion | None
 ) -> Floats:
     """Return full rows around each centre and over the whole space, all moved into the region, if there is one."""
     share = (min(max(len(encoding.varying), LEAST), FEW) / FEW) ** 2
@@ -132,7 +131,7 @@ def _candidates(
     return np.concatenate([near, everywhere])
 
 
-def _perturbed(encoding: Encoding, rows: Floats, generator: np.random.Generator) -> Floats:
+def _perturbed(encoding: SpaceEncoding, rows: Floats, generator: np.random.Generator) -> Floats:
     """Return a mutation of each full row: about a third of its parameters change, at least one of them active."""
     width = 10.0 ** generator.uniform(-2.5, -0.5, size=(len(rows), 1))  # from fine to coarse steps
     numbers = rows + width * generator.standard_normal(rows.shape)
@@ -146,7 +145,7 @@ def _perturbed(encoding: Encoding, rows: Floats, generator: np.random.Generator)
     return encoding.snap(np.where(changes, np.where(category, fresh, numbers), rows))
 
 
-def _starts(encoding: Encoding, candidates: Floats, values: Floats) -> list[int]:
+def _starts(encoding: SpaceEncoding, candidates: Floats, values: Floats) -> list[int]:
     """Return start indices: the best of each of the best few combinations of categories, then the best overall."""
     order = np.argsort(-values, kind="stable")[:200]
     category = [j for j, axis in enumerate(encoding.axes) if axis.choices]
@@ -210,7 +209,7 @@ def _ascend_numbers(pool: _Evaluated, rows: Floats, tolerance: float) -> Floats:
     return encoding.snap(moved)
 
 
-def _neighbours(encoding: Encoding, row: Floats) -> Floats:
+def _neighbours(encoding: SpaceEncoding, row: Floats) -> Floats:
     """Return the full rows that differ from row in one active category or whole number, (number of changes, d)."""
     active = encoding.activity(row[None])[0]
     changed = []

@@ -20,7 +20,7 @@ TEAM_DRAFT, BALANCED = "team-draft", "balanced"
 
 
 @dataclass(frozen=True)
-class Shown:
+class InterleavedList:
     """A list to show, best first.
 
     Attributes
@@ -39,7 +39,9 @@ class Shown:
     ranks_b: list[int | None]
 
 
-def team_draft(a: Sequence[Hashable], b: Sequence[Hashable], rng: np.random.Generator, length: int = 10) -> Shown:
+def team_draft(
+    a: Sequence[Hashable], b: Sequence[Hashable], rng: np.random.Generator, length: int = 10
+) -> InterleavedList:
     """Return a list by team draft: in each round a coin says which ranking picks first, and each picks its next best.
 
     Clicks on the documents of a team count for its ranking. Who clicks at random prefers neither, whatever the
@@ -92,7 +94,9 @@ def team_draft(a: Sequence[Hashable], b: Sequence[Hashable], rng: np.random.Gene
     return _shown(list(shown), teams, first, second)
 
 
-def balanced(a: Sequence[Hashable], b: Sequence[Hashable], rng: np.random.Generator, length: int = 10) -> Shown:
+def balanced(
+    a: Sequence[Hashable], b: Sequence[Hashable], rng: np.random.Generator, length: int = 10
+) -> InterleavedList:
     """Return a balanced list: its first documents are the first of both rankings, of one at most one more.
 
     One coin says which ranking begins. Clicks are counted in both rankings down to the smallest rank that covers them
@@ -142,7 +146,7 @@ def balanced(a: Sequence[Hashable], b: Sequence[Hashable], rng: np.random.Genera
     return _shown(list(teams)[:length], list(teams.values())[:length], first, second)
 
 
-METHODS: Mapping[str, Callable[..., Shown]] = {TEAM_DRAFT: team_draft, BALANCED: balanced}
+METHODS: Mapping[str, Callable[..., InterleavedList]] = {TEAM_DRAFT: team_draft, BALANCED: balanced}
 
 
 def interleaved(
@@ -182,6 +186,8 @@ def _checked(
     return a[:length], b[:length]
 
 
-def _shown(documents: list[Hashable], teams: list[str], a: Sequence[Hashable], b: Sequence[Hashable]) -> Shown:
+def _shown(
+    documents: list[Hashable], teams: list[str], a: Sequence[Hashable], b: Sequence[Hashable]
+) -> InterleavedList:
     ranks_a, ranks_b = ({document: rank for rank, document in enumerate(ranking, 1)} for ranking in (a, b))
-    return Shown(documents, teams, [*map(ranks_a.get, documents)], [*map(ranks_b.get, documents)])
+    return InterleavedList(documents, teams, [*map(ranks_a.get, documents)], [*map(ranks_b.get, documents)])

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ranktune.solvers.clicks.reading.account import Account
-from ranktune.solvers.clicks.reading.cells import TRUTH, hashed, is_null, lists_of, numbers_of, text_of
+from ranktune.solvers.clicks.reading.account import ReadingAccount
+from ranktune.solvers.clicks.reading.events import TRUTH, hashed, is_null, lists_of, numbers_of, text_of
+from ranktune.solvers.clicks.reading.opening import batches
 from ranktune.solvers.clicks.reading.roles import check_roles, lacks
-from ranktune.solvers.clicks.reading.sources import batches
 from ranktune.solvers.clicks.reading.store import coded, first_of, mixed
 from ranktune.solvers.core.arrays import Array, Floats, Ints, as_floats
 from ranktune.solvers.core.checks import check_choice
@@ -54,7 +54,7 @@ class Searches:
     user: Array
     clicked: Array
     has_users: bool
-    account: Account
+    account: ReadingAccount
 
 
 def read_searches(paths: Sequence[Path], columns: Mapping[str, str], method: str | None = None) -> Searches:
@@ -69,17 +69,17 @@ def read_searches(paths: Sequence[Path], columns: Mapping[str, str], method: str
     if not paths:
         raise ParameterError("no file is given. Give the files of a log: csv, Parquet or jsonl.")
     wanted = {plain(name) for names in (*ROLES.values(), columns.values()) for name in names}
-    account, parts, known = Account(), list[Array](), set[str]()
+    account, parts, roles_of = ReadingAccount(), list[Array](), set[str]()
     for path in paths:
         for batch in batches(path, wanted, account):
             names = batch.schema.names
             roles = find_roles(names, ROLES, columns, str(path))
-            known |= roles.keys()
+            roles_of |= roles.keys()
             is_list = "team" in roles and pa.types.is_nested(batch.column(roles["team"][0]).type)
             needed = [["team"], ["click"], *([] if is_list else [["position"], KEY])]
             lacking = next((group[0] for group in needed if not roles.keys() & set(group)), None)
             if lacking is not None:
-                every = next(batches(path, None, Account())).schema.names
+                every = next(batches(path, None, ReadingAccount())).schema.names
                 raise DataError(f"{path}: {lacks(lacking, ROLES[lacking], every)}")
             cells = {role: text_of(batch, roles.get(role, ())[:1]) for role in ROLES}
             parts.append(
@@ -90,7 +90,7 @@ def read_searches(paths: Sequence[Path], columns: Mapping[str, str], method: str
     rows = _checked(np.concatenate(parts), account)
     if not len(rows):
         raise DataError(f"{listed(paths)}: no search is left to be judged.{account.most_left_out}")
-    ranked = known.issuperset(RANKS)
+    ranked = roles_of.issuperset(RANKS)
     if method == BALANCED and not ranked:
         raise DataError(
             f"{listed(paths)}: has no ranks_a and ranks_b, by which balanced lists are judged. Log them too."
@@ -106,7 +106,7 @@ def read_searches(paths: Sequence[Path], columns: Mapping[str, str], method: str
         rows["query"][first[order]],
         rows["user"][first[order]],
         np.bincount(search, clicked)[order] > 0.0,
-        "user" in known,
+        "user" in roles_of,
         account.copy(),
     )
 
@@ -121,7 +121,7 @@ _ROW = np.dtype(
 """A document of a list: 0 for no search, NaN for a fault; side is 1 for A, -1 for B and 0 for no team."""
 
 
-def _of_lists(batch: pa.RecordBatch, roles: Roles, cells: Cells, account: Account, number: int) -> Array:
+def _of_lists(batch: pa.RecordBatch, roles: Roles, cells: Cells, account: ReadingAccount, number: int) -> Array:
     """Return a row for each document of lists, whose clicks are the positions that were clicked, from 1."""
     lists = {name: lists_of(batch.column(roles[name][0])) for name in ("team", "click", *RANKS) if name in roles}
     length = {name: pc.list_value_length(each).fill_null(0).to_numpy() for name, each in lists.items()}
@@ -129,7 +129,7 @@ def _of_lists(batch: pa.RecordBatch, roles: Roles, cells: Cells, account: Accoun
     click, size = numbers_of(pc.list_flatten(lists["click"])), length["team"]
     inside = (click >= 1) & (click <= size[parent["click"]]) & (click == np.floor(click))
     strange = np.isnan(_sides(pc.list_flatten(lists["team"])))
-    kept = account.sift(
+    usable = account.sift(
         [
             ("no list of teams", size == 0),
             ("no list of clicked positions", is_null(lists["click"])),
@@ -138,9 +138,9 @@ def _of_lists(batch: pa.RecordBatch, roles: Roles, cells: Cells, account: Accoun
             ("a clicked position outside of the list", np.bincount(parent["click"], ~inside, batch.num_rows) > 0),
         ]
     )
-    of_list = np.repeat(np.flatnonzero(kept), size[kept])
+    of_list = np.repeat(np.flatnonzero(usable), size[usable])
     cells = {name: column.take(pa.array(of_list)) for name, column in cells.items()}
-    cells |= {name: pc.list_flatten(each.filter(pa.array(kept))) for name, each in lists.items()}
+    cells |= {name: pc.list_flatten(each.filter(pa.array(usable))) for name, each in lists.items()}
     place = as_floats(np.arange(len(of_list)) - np.searchsorted(of_list, of_list) + 1)
     clicked = np.isin(mixed(of_list, place), mixed(parent["click"], click))
     return _rows(cells, mixed(of_list, np.full(len(of_list), number)), place, clicked)
@@ -177,9 +177,9 @@ def _ranks(column: pa.StringArray) -> Floats:
     return np.where(np.abs(ranks) < UNRANKED, ranks, UNRANKED)
 
 
-def _checked(rows: Array, account: Account) -> Array:
+def _checked(rows: Array, account: ReadingAccount) -> Array:
     """Return the rows of whole searches: those with a fault are left out with all rows of their search."""
-    kept = account.sift(
+    usable = account.sift(
         [
             ("neither query nor session", rows["search"] == 0),
             (OTHER_TEAM, np.isnan(rows["side"])),
@@ -187,8 +187,8 @@ def _checked(rows: Array, account: Account) -> Array:
             ("no position", np.isnan(rows["position"])),
         ]
     )
-    whole = kept & ~np.isin(rows["search"], rows["search"][~kept])
-    account.left_out[FAULTY] += int((kept & ~whole).sum())
+    whole = usable & ~np.isin(rows["search"], rows["search"][~usable])
+    account.left_out[FAULTY] += int((usable & ~whole).sum())
     rows = rows[whole]
     # a click may have a row of its own
     shown = mixed(rows["search"], rows["position"], rows["side"])

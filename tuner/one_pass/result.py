@@ -1,4 +1,12 @@
-"""The result of a pass: the model, its estimate, all configurations and the looks."""
+"""The result of a pass: the model, its estimate, all configurations, and the looks of their race.
+
+values  (m, n) what each of m configurations scored on n queries before it learned from them; NaN where a query is
+        skipped by the metric, for all alike
+
+There is a look when the number of queries has doubled: some configurations remain, and others join. It compares on the
+second half of the queries since the look before, so that a configuration that joined there has learned from as many
+queries as are compared.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +17,112 @@ from typing import Any, Self
 import numpy as np
 
 from ranktune.solvers.base.passes import PassRanker
-from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.arrays import Floats, Ints, Json, Mask
 from ranktune.solvers.core.errors import ParameterError, nearest
-from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value, When, defaults, is_active, with_defaults
+from ranktune.solvers.core.space import (
+    Choice,
+    Float,
+    Int,
+    Parameter,
+    Value,
+    When,
+    defaults,
+    is_active,
+    with_defaults,
+)
 from ranktune.solvers.linear.presets import ElasticRank
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.online.solar import SOLAR1
 from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.policy.racing import t_quantile
 
 Z = 1.959964
 """Standard errors of an interval of 95 percent."""
+RANKERS: Mapping[str, type[PassRanker]] = {"ElasticRank": ElasticRank, "SOLAR1": SOLAR1}
+FIXED: Mapping[str, Mapping[str, Value]] = {
+    "ElasticRank": {"passes": 1, "optimizer": "fobos", "schedule": "adagrad"},
+    "SOLAR1": {"passes": 1},
+}
+"""What all configurations of a solver have in common: what learning together needs."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """A look at the race.
+
+    after   the number of queries after which it comes, counted: how many of the last of them count
+    places  how many configurations remain, with new ones if these join
+    """
+
+    after: int
+    counted: int
+    places: int
+    fresh: bool
+
+    @property
+    def survivors(self) -> int:
+        """The most configurations that remain."""
+        return self.places - int(self.places * POLICY.one_pass.fresh) if self.fresh else self.places
+
+
+def looks(n_queries: int, configurations: int, survivors: int) -> list[Look]:
+    """Return the looks of a pass: after all queries, half of them, a quarter, and so on.
+
+    Each halves the places, down to survivors. New configurations join at all but the last two.
+    """
+    result, places, before = list[Look](), configurations, 0
+    for halvings in range(POLICY.one_pass.halvings, -1, -1):
+        after = n_queries >> halvings
+        if after >= POLICY.one_pass.first_queries or halvings == 0:
+            places = max(places // 2, min(survivors, configurations)) if halvings else places
+            result.append(Look(after, after - (after + before) // 2, places, halvings > 1))
+            before = after
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """How configurations stand, by the queries that are not skipped; without any the first is the best.
+
+    best    the row of the highest mean
+    gaps    (m,) the mean differences to it, and their standard errors
+    worse   (m,) which are significantly worse than the best, paired by query
+    order   (m,) the rows, best first
+    """
+
+    best: int
+    gaps: Floats
+    errors: Floats
+    worse: Mask
+    order: Ints
+
+    @classmethod
+    def of(cls, values: Floats, n_looks: int) -> Self:
+        """Return how the configurations stand that scored values.
+
+        A one-sided t-test at an equal share of `Race.level` for each look and each rival (Bonferroni): whichever
+        configuration is best on average, it is dropped by a test with a probability of at most that.
+        """
+        scored = values[:, ~np.isnan(values).any(axis=0)]
+        m, n = scored.shape
+        if n < 2:
+            best = int(scored[:, 0].argmax()) if n else 0
+            gaps = scored[:, 0] - scored[best, 0] if n else np.zeros(m)
+            return cls(best, gaps, np.full(m, np.inf), np.zeros(m, dtype=bool), np.argsort(-gaps, kind="stable"))
+        best = int(scored.mean(axis=1).argmax())
+        differences = scored - scored[best]
+        gaps, errors = differences.mean(axis=1), differences.std(axis=1, ddof=1) / np.sqrt(n)
+        quantile = t_quantile(POLICY.race.level / (n_looks * max(m - 1, 1)), n - 1)
+        worse = (np.count_nonzero(differences, axis=1) >= POLICY.race.min_queries) & (gaps < -quantile * errors)
+        return cls(best, gaps, errors, worse, np.argsort(-gaps, kind="stable"))
+
+    def going_on(self, most: int) -> Ints:
+        """Return the rows that remain, best first; at most so many."""
+        return self.order[~self.worse[self.order]][:most]
 
 
 @dataclass
-class Entry:
+class PassEntry:
     """A configuration of a pass.
 
     Attributes
@@ -61,9 +161,9 @@ class Entry:
     earlier: int = 0
 
     @property
-    def configuration(self) -> Configuration:
+    def configuration(self) -> PassConfiguration:
         """The solver with its parameters."""
-        return Configuration(self.solver, self.parameters)
+        return PassConfiguration(self.solver, self.parameters)
 
     def carried_on(self) -> Self:
         """Return it as it begins in the next pass: its values are those of that pass alone."""
@@ -71,11 +171,11 @@ class Entry:
 
     def add(self, values: Floats) -> None:
         """Add its values on further queries, (n,)."""
-        known = values[~np.isnan(values)]
+        scored = values[~np.isnan(values)]
         self.queries += len(values)
-        self.counted += len(known)
-        self.total += float(known.sum())
-        self.squares += float((known * known).sum())
+        self.counted += len(scored)
+        self.total += float(scored.sum())
+        self.squares += float((scored * scored).sum())
 
     @property
     def mean(self) -> float:
@@ -128,8 +228,8 @@ class OnePassResult:
     """
 
     best_model: LinearModel
-    best: Entry
-    entries: list[Entry]
+    best: PassEntry
+    entries: list[PassEntry]
     looks: list[Json]
     metric: str
     test: Json | None
@@ -157,24 +257,15 @@ class OnePassResult:
         }
 
 
-def _plain(entry: Entry) -> Json:
+def _plain(entry: PassEntry) -> Json:
     named = "number", "solver", "parameters", "joined", "queries", "earlier", "end"
     about = {name: getattr(entry, name) for name in named}
     numbers = {name: getattr(entry, name) for name in ("mean", "low", "high", "difference", "error")}
     return about | {name: value if np.isfinite(value) else None for name, value in numbers.items()}
 
 
-RANKERS: Mapping[str, type[PassRanker]] = {"ElasticRank": ElasticRank, "SOLAR1": SOLAR1}
-
-FIXED: Mapping[str, Mapping[str, Value]] = {
-    "ElasticRank": {"passes": 1, "optimizer": "fobos", "schedule": "adagrad"},
-    "SOLAR1": {"passes": 1},
-}
-"""What all configurations of a solver have in common: what learning together needs."""
-
-
 @dataclass(frozen=True)
-class Configuration:
+class PassConfiguration:
     """A solver and its parameters, all of them that differ from the constructor's."""
 
     solver: str
@@ -200,7 +291,7 @@ class ConfigurationSpace:
         for name in solvers or ():
             if name not in RANKERS:
                 raise ParameterError(f"solver '{name}' cannot learn in one pass with others. {nearest(name, RANKERS)}")
-        kept = [name for name in RANKERS if not solvers or name in solvers]
+        named = [name for name in RANKERS if not solvers or name in solvers]
         scalings = ("none",) if sparse else ("standard", "minmax")
         declared: dict[str, Parameter] = {parameter.name: parameter for parameter in ElasticRank.space}
         eta0, l1, l2 = (replace(declared[name], when=None) for name in ("eta0", "l1", "l2"))
@@ -227,13 +318,13 @@ class ConfigurationSpace:
                 replace(p, default=scalings[0]) if isinstance(p, Choice) and p.name == "scaling" else p
                 for p in with_defaults(spaces[name], RANKERS[name].__init__)
             )
-            for name in kept
+            for name in named
         }
-        shares = np.array([share for name, share in zip(RANKERS, POLICY.one_pass.shares, strict=True) if name in kept])
+        shares = np.array([share for name, share in zip(RANKERS, POLICY.one_pass.shares, strict=True) if name in named])
         self._bounds = np.cumsum(shares / shares.sum())
         self._width = 1 + max(len(space) for space in self.spaces.values())
 
-    def first(self, count: int, generator: np.random.Generator) -> list[Configuration]:
+    def first(self, count: int, generator: np.random.Generator) -> list[PassConfiguration]:
         """Return the default of each solver, and others that cover the space evenly (a Latin hypercube)."""
         result = [self._filled(name, defaults(space)) for name, space in self.spaces.items()][:count]
         rest = count - len(result)
@@ -241,11 +332,11 @@ class ConfigurationSpace:
         points = (strata + generator.random(strata.shape)) / max(rest, 1)
         return result + [self._at(point) for point in points]
 
-    def drawn(self, generator: np.random.Generator) -> Configuration:
+    def drawn(self, generator: np.random.Generator) -> PassConfiguration:
         """Return a configuration drawn uniformly."""
         return self._at(generator.random(self._width))
 
-    def near(self, other: Configuration, generator: np.random.Generator) -> Configuration:
+    def near(self, other: PassConfiguration, generator: np.random.Generator) -> PassConfiguration:
         """Return a configuration of the same solver near another one."""
         values: dict[str, Value] = {}
         for parameter in self.spaces[other.solver]:
@@ -253,14 +344,14 @@ class ConfigurationSpace:
                 continue
             value = other.parameters.get(parameter.name, parameter.default)
             if isinstance(parameter, Choice):
-                kept = generator.random() < POLICY.one_pass.kept and value in parameter.choices
-                values[parameter.name] = value if kept else _value(parameter, generator.random())
+                same = generator.random() < POLICY.one_pass.kept and value in parameter.choices
+                values[parameter.name] = value if same else _value(parameter, generator.random())
             else:
                 place = _place(parameter, value) + POLICY.one_pass.near * generator.standard_normal()
                 values[parameter.name] = _value(parameter, float(np.clip(place, 0.0, 1.0)))
         return self._filled(other.solver, values)
 
-    def _at(self, point: Floats) -> Configuration:
+    def _at(self, point: Floats) -> PassConfiguration:
         """Return the configuration at a point of the unit cube."""
         name = list(self.spaces)[min(int(np.searchsorted(self._bounds, point[0])), len(self.spaces) - 1)]
         values: dict[str, Value] = {}
@@ -269,8 +360,8 @@ class ConfigurationSpace:
                 values[parameter.name] = _value(parameter, float(place))
         return self._filled(name, values)
 
-    def _filled(self, solver: str, values: Mapping[str, Value]) -> Configuration:
-        return Configuration(solver, {**values, **FIXED[solver]})
+    def _filled(self, solver: str, values: Mapping[str, Value]) -> PassConfiguration:
+        return PassConfiguration(solver, {**values, **FIXED[solver]})
 
 
 def _value(parameter: Parameter, place: float) -> Value:

@@ -1,19 +1,25 @@
-"""The pass: blocks of queries are scored by all configurations, then learned from; looks drop configurations."""
+"""The pass: blocks of queries are scored by all configurations, then learned from; looks drop configurations.
+
+The state of a pass is one file, an npz archive with one text. From it the pass, or that of the next day, goes on.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from ranktune.solvers.abilities import MONOTONE, QUERY_WEIGHTS, VERBS
 from ranktune.solvers.core.arrays import Array, Floats, Json, JsonView
-from ranktune.solvers.core.errors import AllFailed, DataError, StudyError
+from ranktune.solvers.core.errors import AllFailed, Damaged, DataError, StudyError
+from ranktune.solvers.core.files.archives import read_headed, write_archive
+from ranktune.solvers.core.files.atomic import atomic_write
 from ranktune.solvers.data.blocks import block_of, query_ranges
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.query_columns.column import for_fitting
+from ranktune.solvers.data.query_columns import for_fitting
 from ranktune.solvers.joint.learners import JointLearners
 from ranktune.solvers.metrics.metrics import Judgements, Metric
 from ranktune.solvers.models.linear import LinearModel
@@ -21,9 +27,8 @@ from ranktune.solvers.optimizers.one_pass import OVERFLOW
 from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.plans import Final
 from ranktune.tuner.evaluation.task import Task
-from ranktune.tuner.one_pass import race
-from ranktune.tuner.one_pass.checkpoint import Checkpoint
-from ranktune.tuner.one_pass.result import Configuration, ConfigurationSpace, Entry, OnePassResult
+from ranktune.tuner.one_pass import result as race
+from ranktune.tuner.one_pass.result import ConfigurationSpace, OnePassResult, PassConfiguration, PassEntry
 from ranktune.tuner.splits.seals import file_digest
 from ranktune.tuner.statistics.intervals import bootstrap_interval
 
@@ -32,6 +37,11 @@ SAMPLE_ROWS = 32_768
 
 BLOCK_ROWS = 16_384
 """Documents of a block: their scores by all configurations stay in cache."""
+FORMAT = 1
+SECONDS = 10.0
+"""Seconds between two checkpoints; more where writing one takes a noticeable part of that."""
+SHARE_OF_WRITING = 0.05
+"""The largest share of the time that is spent on checkpoints."""
 
 
 class OnePassTuning:
@@ -63,10 +73,10 @@ class OnePassTuning:
         declared: Json = {"metric": str(metric), "solvers": list(solvers), "configurations": configurations}
         declared |= {"survivors": survivors, "seed": seed, "data": queries.fingerprint}
         declared |= {"after": None if after is None else file_digest(after)}
-        self._checkpoint = Checkpoint(path, declared)
+        self._checkpoint = PassCheckpoint(path, declared)
         self._looks = looks or race.looks(queries.n_queries, configurations, survivors)
         self._generator = np.random.default_rng(seed)
-        self._entries: dict[int, Entry] = {}
+        self._entries: dict[int, PassEntry] = {}
         self._numbered = 0
         self._log: list[Json] = []
         self._window: list[Floats] = []
@@ -129,15 +139,15 @@ class OnePassTuning:
         look, numbers = self._looks[self._look], self.learners.numbers
         values = np.concatenate(self._window, axis=1)[:, -look.counted :]
         standing = race.Standing.of(values, len(self._looks))
-        best, kept = standing.best, sorted(numbers[row] for row in standing.going_on(look.survivors))
+        best, going_on = standing.best, sorted(numbers[row] for row in standing.going_on(look.survivors))
         for row, number in enumerate(numbers):
             entry = self._entries[number]
             entry.difference, entry.error = float(standing.gaps[row]), float(standing.errors[row])
-            if number not in kept:
+            if number not in going_on:
                 entry.end = "worse" if standing.worse[row] else "places"
         dropped = {why: [n for n in numbers if self._entries[n].end == why] for why in ("worse", "places")}
-        self.learners.keep(kept)
-        joined = self._join(self._fresh(kept, look.places - len(kept))) if look.fresh else []
+        self.learners.keep(going_on)
+        joined = self._join(self._fresh(going_on, look.places - len(going_on))) if look.fresh else []
         self._window, self._look = [], min(self._look + 1, len(self._looks) - 1)
         mean = float(np.nanmean(values[best])) if not np.isnan(values[best]).all() else float("nan")
         self._log.append(
@@ -146,33 +156,33 @@ class OnePassTuning:
                 "judged": values.shape[1],
                 "best": numbers[best],
                 "mean": None if np.isnan(mean) else mean,
-                "going_on": kept,
+                "going_on": going_on,
                 **dropped,
                 "joined": joined,
             }
         )
         self._report(
             f"{self._done} of {self._queries.n_queries} queries: {self._metric} {mean:.4f} before learning, best "
-            f"configuration {numbers[best]} ({self._entries[numbers[best]].solver}), {len(kept)} go on, "
+            f"configuration {numbers[best]} ({self._entries[numbers[best]].solver}), {len(going_on)} go on, "
             f"{len(joined)} join"
         )
 
-    def _fresh(self, kept: list[int], count: int) -> list[Configuration]:
+    def _fresh(self, going_on: list[int], count: int) -> list[PassConfiguration]:
         """Return new configurations: every second is near a configuration that remains, the others are drawn."""
         result = []
         for index in range(count):
             if index % 2 == 0:
-                parent = self._entries[kept[int(self._generator.integers(len(kept)))]]
+                parent = self._entries[going_on[int(self._generator.integers(len(going_on)))]]
                 result.append(self._space.near(parent.configuration, self._generator))
             else:
                 result.append(self._space.drawn(self._generator))
         return result
 
-    def _join(self, configurations: list[Configuration]) -> list[int]:
+    def _join(self, configurations: list[PassConfiguration]) -> list[int]:
         """Let configurations learn from the next block on, and return their numbers."""
         rankers = dict(enumerate((each.ranker() for each in configurations), start=self._numbered))
         for number, each in zip(rankers, configurations, strict=True):
-            self._entries[number] = Entry(number, each.solver, each.parameters, self._done)
+            self._entries[number] = PassEntry(number, each.solver, each.parameters, self._done)
         self._numbered += len(rankers)
         self.learners.join(rankers)
         return list(rankers)
@@ -191,7 +201,7 @@ class OnePassTuning:
             encoding=self._queries.encoding,
         )
 
-        def place(entry: Entry) -> tuple[object, ...]:
+        def place(entry: PassEntry) -> tuple[object, ...]:
             last = entry.joined + entry.queries
             return entry is not best, -last, -entry.difference if np.isfinite(entry.difference) else np.inf
 
@@ -217,7 +227,7 @@ class OnePassTuning:
     def _restore(self, sample: Queries, about: JsonView, arrays: Mapping[str, Array]) -> None:
         self._done, self._look, self._log = about["done"], about["look"], about["log"]
         self._generator.bit_generator.state = about["generator"]
-        self._entries = {entry["number"]: Entry(**entry) for entry in about["entries"]}
+        self._entries = {entry["number"]: PassEntry(**entry) for entry in about["entries"]}
         self._numbered = about.get("numbered", len(self._entries))  # releases up to 0.2.1 always began with 0
         rankers = {number: entry.configuration.ranker() for number, entry in self._entries.items() if not entry.end}
         self.learners = JointLearners.restored(sample, rankers, arrays)
@@ -225,16 +235,16 @@ class OnePassTuning:
 
     def _carry_on(self, sample: Queries, after: Path, configurations: int) -> None:
         """Take up the configurations that remained at the end of an earlier pass; new ones get the other places."""
-        saved = Checkpoint(after, {"solvers": self._checkpoint.declared["solvers"]}).load()
+        saved = PassCheckpoint(after, {"solvers": self._checkpoint.declared["solvers"]}).load()
         assert saved is not None, "its digest is known"
         if saved[0]["declared"]["data"] == self._checkpoint.declared["data"]:
             raise StudyError(f"{after} has learned from these data already. Give those of the next day.")
         self._restore(sample, *saved)
         self._done, self._look, self._log, self._window = 0, 0, [], []
         self._entries = {number: self._entries[number].carried_on() for number in self.learners.numbers}
-        kept = list(self._entries)
-        joined = self._join(self._fresh(kept, configurations - len(kept)))
-        self._report(f"{len(kept)} configurations go on from {after}, {len(joined)} join")
+        numbers = list(self._entries)
+        joined = self._join(self._fresh(numbers, configurations - len(numbers)))
+        self._report(f"{len(numbers)} configurations go on from {after}, {len(joined)} join")
 
 
 def check_usable(queries: Queries) -> None:
@@ -253,3 +263,63 @@ def tested(model: LinearModel, queries: Queries, metric: Metric, seed: int) -> J
     per_query = evaluate(Final(model=model, test=queries), task).per_query[str(metric)]
     interval = bootstrap_interval(per_query, np.random.default_rng(seed))
     return {**asdict(interval), "queries": int(np.count_nonzero(~np.isnan(per_query)))}
+
+
+@dataclass
+class PassCheckpoint:
+    """The file of a pass, if it has one, which is written now and then.
+
+    declared  the declaration of the pass, JSON values by name: it continues only under the same declaration
+    last      when the file was written, or the pass began, by the steady clock; cost: the seconds that writing took
+    """
+
+    path: Path | None
+    declared: Json
+    last: float = field(default_factory=time.monotonic)
+    cost: float = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to write the next one."""
+        return self.path is not None and time.monotonic() - self.last > max(SECONDS, self.cost / SHARE_OF_WRITING)
+
+    def save(self, about: JsonView, arrays: Mapping[str, Array]) -> None:
+        """Write the state in place of the previous one. Raises StudyError where it cannot be written."""
+        assert self.path is not None
+        begun = time.monotonic()
+        about = {"format": FORMAT, "declared": self.declared, **about}
+        try:
+            atomic_write(self.path, write_archive(arrays, about))
+        except OSError as error:
+            raise StudyError(
+                f"cannot write {self.path}: {error.strerror}. Give a folder you may write to, with room."
+            ) from None
+        self.last = time.monotonic()
+        self.cost = self.last - begun
+
+    def load(self) -> tuple[Json, dict[str, Array]] | None:
+        """Return what save wrote, None where there is nothing.
+
+        Raises StudyError for a file that is damaged, has an unknown format, or is of another pass.
+        """
+        if self.path is None or not self.path.exists():
+            return None
+        try:
+            about, arrays = read_headed(self.path)
+            version = about["format"]
+        except (Damaged, KeyError, TypeError) as error:
+            raise StudyError(f"{self.path} is damaged ({error}). Remove it, and the pass begins again.") from None
+        if version != FORMAT:
+            raise StudyError(
+                f"{self.path} has the format {version}, this RankTune reads {FORMAT}. Remove it to begin again."
+            )
+        for name, declared in self.declared.items():
+            if (stored := about["declared"].get(name)) != declared:
+                raise StudyError(
+                    f"{self.path} is the checkpoint of another pass: its {name} is {stored!r}, not {declared!r}. Give "
+                    "what was given then, or another folder. Releases before 0.2.2 knew data by other digests: remove "
+                    "such a file, and the pass begins again."
+                )
+        return about, {
+            name.removeprefix("state-"): array for name, array in arrays.items()
+        }  # as older releases named them

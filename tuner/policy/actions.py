@@ -32,7 +32,7 @@ class Growing:
 
 
 @dataclass(eq=False)
-class Account:
+class SearchAccount:
     """What a search has used and reached.
 
     Attributes
@@ -79,7 +79,7 @@ class Account:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class SearchState:
     """What a search knows.
 
     Attributes
@@ -114,7 +114,7 @@ class Known:
         Solvers that are significantly worse than the best.
     """
 
-    accounts: Mapping[str, Account] = field(default_factory=dict)
+    accounts: Mapping[str, SearchAccount] = field(default_factory=dict)
     share: float = math.inf
     first: Sequence[Untried] = ()
     unfinished: Sequence[Growing] = ()
@@ -156,7 +156,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Fit:
+class FitTrial:
     """Fit a configuration from its beginning."""
 
     params: Mapping[str, Value]
@@ -183,7 +183,7 @@ class Finish:
     reason: str
 
 
-Next = Fit | Grow | Suggest | Finish
+Next = FitTrial | Grow | Suggest | Finish
 """What a search does next."""
 
 
@@ -195,7 +195,7 @@ class Rescore:
 
 
 @dataclass(frozen=True)
-class Blend:
+class BlendTrials:
     """Blend the candidates at these places by the scores that their trials left."""
 
     places: Sequence[int]
@@ -211,10 +211,10 @@ class Bag:
         The candidates that are refitted.
     seeds : mapping of int to int
         The seeds of those that are refitted as a bag.
-    kept : sequence of int
+    as_left : sequence of int
         Those whose trials' models are used as they are.
     """
 
     places: Sequence[int]
     seeds: Mapping[int, int]
-    kept: Sequence[int]
+    as_left: Sequence[int]

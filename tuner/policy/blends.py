@@ -117,34 +117,34 @@ class Blends:
         families = [[k for k in models if self._groups[k][0] == name] for name in names]
         by_fold = zip(*(self._of_family(tuple(family)) for family in families), strict=True)
         for fold, chosen in zip(self._folds, by_fold, strict=True):
-            shares, known = np.zeros((2, len(scaled))), None if weights is None else weights[self._fitted(fold)]
-            of_families = family_shares([values for _, values in chosen], known)
+            shares, fold_weights = np.zeros((2, len(scaled))), None if weights is None else weights[self._fitted(fold)]
+            of_families = family_shares([values for _, values in chosen], fold_weights)
             for family, (within, _), share in zip(families, chosen, of_families, strict=True):
                 shares[:, family] = share * within
-            rows, part = _rows(self._queries, fold.vali)
+            rows, queries = _rows(self._queries, fold.vali)
             for mix, blend in zip(rules.equal, blends, strict=True):
                 mixed = (mix, 1.0 - mix) @ shares
                 blend.shares[:] += mixed / len(self._folds)
                 mixed = self._with_default(mixed, models, fold.train)
-                blend.per_query[fold.vali] = self._metric.per_query(mixed @ scaled[:, rows], part)
+                blend.per_query[fold.vali] = self._metric.per_query(mixed @ scaled[:, rows], queries)
         scored = [blend.per_query for blend in blends]
-        taken = blends[first_unless_better(scored, weights, self._policy, rules.better)]
-        shares = self._with_default(taken.shares, models, np.arange(self._queries.n_queries))
-        kept = np.where(shares < rules.least / len(models), 0.0, shares)
-        return Blend(kept / kept.sum(), first_elsewhere(scored, self._folds, weights, self._policy, rules.better))
+        best = blends[first_unless_better(scored, weights, self._policy, rules.better)]
+        shares = self._with_default(best.shares, models, np.arange(self._queries.n_queries))
+        large = np.where(shares < rules.least / len(models), 0.0, shares)
+        return Blend(large / large.sum(), first_elsewhere(scored, self._folds, weights, self._policy, rules.better))
 
-    def _with_default(self, shares: Floats, models: Sequence[int], known: NDArray[np.int64]) -> Floats:
-        """Return the shares, (m,), of which the best of the first configurations on the known queries keeps a part."""
+    def _with_default(self, shares: Floats, models: Sequence[int], rows: NDArray[np.int64]) -> Floats:
+        """Return shares, (m,), of which the best of the first configurations on the queries of rows keeps a share."""
         first, weights = [k for k in models if k in self._first], self._queries.query_weights
         if not first or self._queries.n_queries >= self._policy.few_queries:
             return shares
-        of_known = None if weights is None else weights[known]
-        best = max(first, key=lambda k: mean_or_zero(self._first[k][known], of_known))
-        ahead = max((self.alone[k][known] for k in models), key=lambda values: mean_or_zero(values, of_known))
-        if z_score(ahead, self.alone[best][known], of_known) > self._policy.blend.worse:
+        weighted = None if weights is None else weights[rows]
+        best = max(first, key=lambda k: mean_or_zero(self._first[k][rows], weighted))
+        ahead = max((self.alone[k][rows] for k in models), key=lambda values: mean_or_zero(values, weighted))
+        if z_score(ahead, self.alone[best][rows], weighted) > self._policy.blend.worse:
             return shares  # the evidence says otherwise
-        part = self._policy.blend.default
-        return np.asarray((1.0 - part) * shares + part * (np.arange(len(shares)) == best))
+        share = self._policy.blend.default
+        return np.asarray((1.0 - share) * shares + share * (np.arange(len(shares)) == best))
 
     def _of_family(self, models: tuple[int, ...]) -> list[tuple[Floats, Floats]]:
         """Return for each fold the equal and the greedy shares, (2, n_models), and what equal ones score elsewhere."""
@@ -155,8 +155,8 @@ class Blends:
     def _chosen(self, models: tuple[int, ...], fold: Fold) -> tuple[Floats, Floats]:
         rules, weights = self._policy.blend, self._queries.query_weights
         numbers, solvers = np.array(models), [self._groups[k][1] for k in models]
-        known = None if weights is None else weights[fold.train]
-        equal = equal_shares(self.alone[np.ix_(numbers, fold.train)], solvers, known, rules)
+        fold_weights = None if weights is None else weights[fold.train]
+        equal = equal_shares(self.alone[np.ix_(numbers, fold.train)], solvers, fold_weights, rules)
         if not len(fold.train):  # the earliest queries, where times are known
             return np.stack([equal, equal]), np.empty(0)
         rows, fitted = _rows(self._queries, self._fitted(fold))
@@ -192,8 +192,8 @@ def nested_choice(per_query: Floats, folds: Sequence[Fold], weights: Floats | No
         if not len(fold.train):
             nested[fold.vali] = per_query[:, fold.vali].mean(axis=0)
             continue
-        known = linearised(per_query[:, fold.train], None if weights is None else weights[fold.train])
-        nested[fold.vali] = per_query[np.argmax(np.nanmean(known, axis=1)), fold.vali]
+        gains = linearised(per_query[:, fold.train], None if weights is None else weights[fold.train])
+        nested[fold.vali] = per_query[np.argmax(np.nanmean(gains, axis=1)), fold.vali]
     return nested
 
 
@@ -207,11 +207,11 @@ def first_unless_better(
 
     With few queries another one must be better by so many standard errors.
     """
-    taken, needed = 0, better if len(per_query[0]) < policy.few_queries else 0.0
+    chosen, needed = 0, better if len(per_query[0]) < policy.few_queries else 0.0
     for k in range(1, len(per_query)):
-        if z_score(per_query[k], per_query[taken], weights) > needed:
-            taken = k
-    return taken
+        if z_score(per_query[k], per_query[chosen], weights) > needed:
+            chosen = k
+    return chosen
 
 
 def first_elsewhere(
@@ -224,9 +224,9 @@ def first_elsewhere(
     """Return the nested score of that choice, (n_queries,): made on all folds but one, and scored on that one."""
     nested = np.full(len(per_query[0]), np.nan)
     for fold in folds:
-        known = None if weights is None else weights[fold.train]
-        taken = first_unless_better([values[fold.train] for values in per_query], known, policy, better)
-        nested[fold.vali] = per_query[taken][fold.vali]
+        fold_weights = None if weights is None else weights[fold.train]
+        chosen = first_unless_better([values[fold.train] for values in per_query], fold_weights, policy, better)
+        nested[fold.vali] = per_query[chosen][fold.vali]
     return nested
 
 
@@ -238,10 +238,10 @@ def equal_shares(
     per_query is (m, n_queries). Models that are significantly worse than the best have no share.
     """
     best = max(per_query, key=lambda values: mean_or_zero(values, weights))
-    kept = [k for k, values in enumerate(per_query) if z_score(best, values, weights) <= blending.worse]
-    models = Counter(solvers[k] for k in kept)
+    close = [k for k, values in enumerate(per_query) if z_score(best, values, weights) <= blending.worse]
+    models = Counter(solvers[k] for k in close)
     shares = np.zeros(len(solvers))
-    shares[kept] = [1.0 / (models[solvers[k]] * len(models)) for k in kept]
+    shares[close] = [1.0 / (models[solvers[k]] * len(models)) for k in close]
     return shares
 
 
@@ -253,11 +253,11 @@ def _greedy(candidates: NDArray[np.floating], queries: Queries, metric: Metric, 
         values = [
             mean_or_zero(metric.per_query(total + scores, queries), queries.query_weights) for scores in candidates
         ]
-        taken = int(np.argmax(values))
-        counts[taken] += 1
-        total += candidates[taken]
-        if values[taken] > best_value:
-            best, best_value, since = counts.copy(), values[taken], step
+        added = int(np.argmax(values))
+        counts[added] += 1
+        total += candidates[added]
+        if values[added] > best_value:
+            best, best_value, since = counts.copy(), values[added], step
         if step - since >= blending.patience:
             break
     return np.asarray(best / best.sum(), dtype=np.float64)

@@ -17,7 +17,17 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.metrics.means import mean_or_zero
-from ranktune.tuner.policy.actions import Account, Finish, Fit, Grow, Growing, Known, Next, Suggest, Untried
+from ranktune.tuner.policy.actions import (
+    Finish,
+    FitTrial,
+    Grow,
+    Growing,
+    Next,
+    SearchAccount,
+    SearchState,
+    Suggest,
+    Untried,
+)
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.racing import can_be_cut
 from ranktune.tuner.policy.reserve import Took
@@ -31,32 +41,32 @@ IN_VAIN = "The search ended because its last trials were no better than those be
 GIVEN_UP = "a trial did not end within its time"
 
 
-def next_action(known: Known, left: float, policy: Policy = POLICY) -> Next:
+def next_action(state: SearchState, left: float, policy: Policy = POLICY) -> Next:
     """Return what a search does next, with so many seconds left for trials."""
     if left <= 0.0:
         return Finish(NO_TIME)
-    new = [one for one in known.first if one.solver not in known.begun]
-    if first := _fitting(known, _in_order(known, new, left, policy), left, policy):
-        return Fit(first.params)
-    if growing := _continued(known):
+    new = [one for one in state.first if one.solver not in state.begun]
+    if first := _fitting(state, _in_order(state, new, left, policy), left, policy):
+        return FitTrial(first.params)
+    if growing := _continued(state):
         return Grow(growing.params)
-    if known.in_vain >= known.most_in_vain:
+    if state.in_vain >= state.most_in_vain:
         return Finish(IN_VAIN)
-    if first := _fitting(known, [one for one in known.first if one.solver not in known.worse], left, policy):
-        return Fit(first.params)
-    return _next_search(known, left, policy)
+    if first := _fitting(state, [one for one in state.first if one.solver not in state.worse], left, policy):
+        return FitTrial(first.params)
+    return _next_search(state, left, policy)
 
 
-def _in_order(known: Known, new: Sequence[Untried], left: float, policy: Policy) -> list[Untried]:
+def _in_order(state: SearchState, new: Sequence[Untried], left: float, policy: Policy) -> list[Untried]:
     """Return first configurations in their order: boosting after few others where the time has room for few fits."""
-    if not known.is_cut or known.fit_seconds * policy.search.few_fits <= left:
+    if not state.is_cut or state.fit_seconds * policy.search.few_fits <= left:
         return list(new)
-    others = [one for one in new if one.solver not in known.boosting]
-    before = max(policy.search.before_boosting - len(known.begun.keys() - known.boosting), 0)
-    return [*others[:before], *(one for one in new if one.solver in known.boosting), *others[before:]]
+    others = [one for one in new if one.solver not in state.boosting]
+    before = max(policy.search.before_boosting - len(state.begun.keys() - state.boosting), 0)
+    return [*others[:before], *(one for one in new if one.solver in state.boosting), *others[before:]]
 
 
-def _continued(known: Known) -> Growing | None:
+def _continued(state: SearchState) -> Growing | None:
     """Return the model that continues, None if there is none.
 
     Models of first configurations continue in any case, since another kind of trees helps in a blend; others only where
@@ -64,58 +74,58 @@ def _continued(known: Known) -> Growing | None:
     the drawn tasks to learn from it gained 0.002 NDCG@10 on test queries, and on those that confirm it lost 0.002
     (docs/explanation/tasks.md).
     """
-    eligible = [growing for growing in known.unfinished if growing.first or growing.value >= known.best]
+    eligible = [growing for growing in state.unfinished if growing.first or growing.value >= state.best]
     return max(eligible, key=lambda growing: growing.value, default=None)
 
 
-def _next_search(known: Known, left: float, policy: Policy) -> Suggest | Finish:
+def _next_search(state: SearchState, left: float, policy: Policy) -> Suggest | Finish:
     """Return the search that has used the least time of those that are open and fit into the seconds left."""
-    every, behind = known.accounts.values(), known.behind
-    are_open = {name: account for name, account in known.accounts.items() if is_open(account, known.share, policy)}
-    fitting = {name: account for name, account in are_open.items() if _fits(known, account, left, policy)}
+    every, behind = state.accounts.values(), state.behind
+    are_open = {name: account for name, account in state.accounts.items() if is_open(account, state.share, policy)}
+    fitting = {name: account for name, account in are_open.items() if _fits(state, account, left, policy)}
     if fitting:
         return Suggest(min(fitting, key=lambda name: time_used(fitting[name], behind.get(name, 0.0), policy)))
-    if are_open or known.first:
+    if are_open or state.first:
         return Finish(NO_TIME)
     return Finish(LITTLE_GAIN if any(account.poor >= policy.search.poor for account in every) else NOTHING_LEFT)
 
 
-def _fits(known: Known, account: Account, left: float, policy: Policy) -> bool:
+def _fits(state: SearchState, account: SearchAccount, left: float, policy: Policy) -> bool:
     """Return whether a trial of some promising solver fits into the seconds left, by what its trials took."""
-    promising = {solver: seconds for solver, seconds in account.usual.items() if solver not in known.worse}
-    least = (_least(known, solver, seconds, policy) for solver, seconds in (promising or account.usual).items())
+    promising = {solver: seconds for solver, seconds in account.usual.items() if solver not in state.worse}
+    least = (_least(state, solver, seconds, policy) for solver, seconds in (promising or account.usual).items())
     return min(least, default=0.0) <= left
 
 
-def _fitting(known: Known, untried: Iterable[Untried], left: float, policy: Policy) -> Untried | None:
+def _fitting(state: SearchState, untried: Iterable[Untried], left: float, policy: Policy) -> Untried | None:
     """Return the first configuration that fits into the seconds left."""
-    return next((one for one in untried if _least(known, one.solver, _expected(known, one), policy) <= left), None)
+    return next((one for one in untried if _least(state, one.solver, _expected(state, one), policy) <= left), None)
 
 
-def _expected(known: Known, untried: Untried) -> float:
+def _expected(state: SearchState, untried: Untried) -> float:
     """Return the expected seconds of a trial, 0 where it is begun in any case: as the first one of its solver.
 
     Once a model has grown, another begins only where a good part of its fit has room.
     """
-    has_grown = can_be_cut(known, untried.solver) and bool(known.boosting & known.finished)
-    took = max((account.usual.get(untried.solver, 0.0) for account in known.accounts.values()), default=0.0)
-    return known.fit_seconds if has_grown else took
+    has_grown = can_be_cut(state, untried.solver) and bool(state.boosting & state.finished)
+    took = max((account.usual.get(untried.solver, 0.0) for account in state.accounts.values()), default=0.0)
+    return state.fit_seconds if has_grown else took
 
 
-def _least(known: Known, solver: str, seconds: float, policy: Policy) -> float:
+def _least(state: SearchState, solver: str, seconds: float, policy: Policy) -> float:
     """Return the seconds that a trial needs to begin: boosting counts where it is cut."""
-    return policy.search.cut * seconds if can_be_cut(known, solver) else seconds
+    return policy.search.cut * seconds if can_be_cut(state, solver) else seconds
 
 
-def with_reserve(known: Known, took: Mapping[str, Took]) -> dict[str, Took]:
+def with_reserve(state: SearchState, took: Mapping[str, Took]) -> dict[str, Took]:
     """Return what took the solvers for whose end time is reserved, of what each solver's best trial took.
 
     Those of solvers that are significantly worse are only reported: they are rescored and refitted if there is time.
     """
-    return {solver: Took(0.0, 0.0) if solver in known.worse else each for solver, each in took.items()}
+    return {solver: Took(0.0, 0.0) if solver in state.worse else each for solver, each in took.items()}
 
 
-def is_open(account: Account, share: float, policy: Policy = POLICY) -> bool:
+def is_open(account: SearchAccount, share: float, policy: Policy = POLICY) -> bool:
     """Return whether a search has configurations left, promises a gain, and has not had its share of the trials."""
     return account.poor < policy.search.poor and account.tried < min(account.size, share)
 
@@ -129,10 +139,10 @@ def most_in_vain(fit_seconds: float, policy: Policy = POLICY) -> int:
 def behind_best(bests: Mapping[str, Floats], weights: Floats | None = None) -> dict[str, float]:
     """Return by how many standard errors each solver is behind the best, given what its best trial scored by query."""
     best = max(bests.values(), key=lambda values: mean_or_zero(values, weights))
-    return {name: z_score(best, own, weights) for name, own in bests.items()}
+    return {name: z_score(best, scores, weights) for name, scores in bests.items()}
 
 
-def time_used(account: Account, behind: float, policy: Policy = POLICY) -> float:
+def time_used(account: SearchAccount, behind: float, policy: Policy = POLICY) -> float:
     """Return the seconds by which searches take turns, of a solver so many standard errors behind the best."""
     odds = math.erfc(behind / math.sqrt(2.0)) / math.erfc(-behind / math.sqrt(2.0))
     return account.used / max(odds, policy.search.least_share)

@@ -184,7 +184,7 @@ class Time:
 
 @dataclass(frozen=True)
 class Choosing:
-    """Which trials are believed, and which are scored on fresh folds (`ranktune.tuner.policy.trials`).
+    """Which trials are believed, and which are scored on fresh folds (`ranktune.tuner.policy.reserve`).
 
     Attributes
     ----------
@@ -262,7 +262,7 @@ class Blending:
 
 
 @dataclass(frozen=True)
-class OnePass:
+class OnePassPolicy:
     """What is compared while all configurations learn from one pass over the data (`ranktune.tuner.one_pass`).
 
     Attributes
@@ -313,7 +313,7 @@ class Policy:
     time: Time = Time()
     choice: Choosing = Choosing()
     blend: Blending = Blending()
-    one_pass: OnePass = OnePass()
+    one_pass: OnePassPolicy = OnePassPolicy()
 
 
 POLICY = Policy()

@@ -26,7 +26,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.metrics.means import effective_count, linearised
-from ranktune.tuner.policy.actions import Known
+from ranktune.tuner.policy.actions import SearchState
 from ranktune.tuner.policy.policy import POLICY, Race
 
 
@@ -47,9 +47,9 @@ def is_significantly_worse(
     the correction for drawing without replacement from a finite population. Source: Cochran 1977, Sampling Techniques,
     chapter 2; level / looks each: Bonferroni.
     """
-    known = ~np.isnan(values) & ~np.isnan(incumbent)
-    difference = values[known] - incumbent[known]
-    counts = None if weights is None else weights[known]
+    scored = ~np.isnan(values) & ~np.isnan(incumbent)
+    difference = values[scored] - incumbent[scored]
+    counts = None if weights is None else weights[scored]
     n, whole = len(difference), whole or int(np.count_nonzero(~np.isnan(incumbent)))
     needed = race.min_queries if min_differing is None else min_differing
     if not 1 < n < whole or effective_count(difference != 0.0, counts) < needed:
@@ -86,8 +86,8 @@ class GrowthRace:
         if np.isnan(before):
             return False
         difference = values + max(self._last - before, 0.0) * left - self._incumbent
-        known = ~np.isnan(difference)
-        difference, counts = difference[known], None if self._weights is None else self._weights[known]
+        scored = ~np.isnan(difference)
+        difference, counts = difference[scored], None if self._weights is None else self._weights[scored]
         if len(difference) < 2 or effective_count(difference != 0.0, counts) < self._race.min_queries:
             return False
         error = float(linearised(difference, counts).std(ddof=1)) / len(difference) ** 0.5
@@ -107,23 +107,23 @@ def partial_error(difference: Floats, whole: int) -> float:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class FullValueEstimate:
     """What a stopped trial would have scored in full, and the variance of this estimate."""
 
     value: float
     variance: float
 
 
-def estimate_in_full(values: Floats, incumbent: Floats, weights: Floats | None = None) -> Estimate:
+def estimate_in_full(values: Floats, incumbent: Floats, weights: Floats | None = None) -> FullValueEstimate:
     """Return what a stopped trial would have scored in full.
 
     The incumbent's scores show how hard the known units are; the plain mean over few units is mostly that.
     """
-    known = ~np.isnan(values) & ~np.isnan(incumbent)
-    difference = linearised(values[known] - incumbent[known], None if weights is None else weights[known])
+    scored = ~np.isnan(values) & ~np.isnan(incumbent)
+    difference = linearised(values[scored] - incumbent[scored], None if weights is None else weights[scored])
     whole = int(np.count_nonzero(~np.isnan(incumbent)))
     error = partial_error(difference, whole) if len(difference) > 1 else float("nan")
-    return Estimate(float(np.nanmean(linearised(incumbent, weights)) + difference.mean()), error**2)
+    return FullValueEstimate(float(np.nanmean(linearised(incumbent, weights)) + difference.mean()), error**2)
 
 
 def still_racing(
@@ -157,18 +157,18 @@ def t_quantile(level: float, degrees: float) -> float:
     return float(-stdtrit(degrees, level))
 
 
-def can_be_cut(known: Known, solver: str) -> bool:
+def can_be_cut(state: SearchState, solver: str) -> bool:
     """Return whether a trial of a solver counts with the rounds that it has where its limit ends it."""
-    return known.is_cut and solver in known.boosting
+    return state.is_cut and solver in state.boosting
 
 
-def time_limit(known: Known, solver: str, left: float, jobs: int) -> float:
+def time_limit(state: SearchState, solver: str, left: float, jobs: int) -> float:
     """Return the seconds that a trial may take of those left for trials.
 
     The first configurations of boosting that have not finished get their shares, as far as there is time for a whole
     fit of each: another kind of trees gains more than the last rounds of one.
     """
-    if left == math.inf or solver not in known.boosting:
+    if left == math.inf or solver not in state.boosting:
         return left
-    fits = int(min(left * jobs / known.fit_seconds, 1 + known.to_grow)) if known.fit_seconds > 0.0 else 1
+    fits = int(min(left * jobs / state.fit_seconds, 1 + state.to_grow)) if state.fit_seconds > 0.0 else 1
     return min(left, left * jobs / max(fits, 1))

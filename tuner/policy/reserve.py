@@ -1,8 +1,14 @@
-"""The estimated duration of the end of a study, and its actions, those that fit into the time that is left.
+"""Which trials are believed, and the estimated duration of the end of a study, for which time is reserved.
 
-In its full form the candidates that may still win are rescored on fresh folds, which takes as long as their trials did,
-and refitted on all queries, trees with several seeds. In its cheapest form, that of expensive trials, the models and
-the scores that the trials left are used as they are. Seconds that are left are infinite without a time limit.
+The first configuration that was tried of a solver is good on many other tasks. The maximum of many noisy scores is
+mostly noise where queries are few, so a trial replaces it only where its mean difference over queries is larger than
+its standard error. With many queries that is soon so, with few only for a large difference. The finalists of all
+solvers are chosen likewise.
+
+In the full form of the end the candidates that may still win are rescored on fresh folds, which takes as long as their
+trials did, and refitted on all queries, trees with several seeds. In its cheapest form, that of expensive trials, the
+models and the scores that the trials left are used as they are. Of these actions those are chosen that fit into the
+time that is left; seconds that are left are infinite without a time limit.
 """
 
 from __future__ import annotations
@@ -10,13 +16,100 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ranktune.tuner.policy.actions import Bag, Blend, Rescore
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.metrics.means import mean_or_zero
+from ranktune.tuner.policy.actions import Bag, BlendTrials, Rescore
 from ranktune.tuner.policy.policy import POLICY, Policy
-from ranktune.tuner.policy.trials import Tried, finalists, is_behind
+from ranktune.tuner.statistics.intervals import paired, randomisation_test, z_score
+
+
+class Tried(Protocol):
+    """A configuration that was tried: what it scored by validation query, (n_queries,), with weights of these."""
+
+    @property
+    def solver(self) -> str:
+        """Name of its solver."""
+
+    @property
+    def seconds(self) -> float:
+        """What its trial took."""
+
+    @property
+    def fit_seconds(self) -> float:
+        """What a fit of it would take, on all parts of a trial."""
+
+    @property
+    def vali(self) -> Floats:
+        """What it scored."""
+
+    @property
+    def vali_weights(self) -> Floats | None:
+        """Weights of the queries, None where each counts once."""
+
+
+def ahead(first: Floats, others: Sequence[Floats], weights: Floats | None = None, policy: Policy = POLICY) -> list[int]:
+    """Return the places of the trials that are ahead of the first configuration, the highest mean first.
+
+    Parameters
+    ----------
+    first : array of shape (n_queries,)
+        What the first configuration scored by validation query.
+    others : sequence of array of shape (n_queries,)
+        The same of the other trials.
+    weights : array of shape (n_queries,), optional
+        Weights of the queries.
+    policy : Policy
+        By how many standard errors a trial must be ahead.
+    """
+    differences = [paired(values, first, weights) for values in others]
+    needed = policy.choice.ahead
+    places = [place for place, (difference, error) in enumerate(differences) if difference > needed * error]
+    return sorted(places, key=lambda place: -differences[place][0])
+
+
+def close(values: Sequence[Floats], weights: Floats | None = None, policy: Policy = POLICY) -> list[int]:
+    """Return the places of the trials that are close to the best of them, the highest mean first.
+
+    values are what each scored by validation query, (n_queries,). Their models are averaged: that is more accurate than
+    any of them where the queries do not tell which is best. Of those that score the same, the first is enough.
+    """
+    ordered = sorted(range(len(values)), key=lambda place: -mean_or_zero(values[place], weights))
+    best = values[ordered[0]]
+    near = [place for place in ordered if z_score(best, values[place], weights) <= policy.choice.close]
+    different = {values[place].tobytes(): place for place in reversed(near)}
+    return [place for place in near if place in different.values()][: policy.choice.averaged]
+
+
+def is_behind(tried: Tried, leader: Tried, policy: Policy = POLICY) -> bool:
+    """Return whether a configuration is significantly worse than the leader."""
+    return z_score(leader.vali, tried.vali, tried.vali_weights) > policy.significant
+
+
+def finalists(
+    candidates: Sequence[Tried], generator: np.random.Generator, *, worse: bool = False, policy: Policy = POLICY
+) -> list[int]:
+    """Return the places of the finalists, the best of each solver first; candidates are best first.
+
+    They are those that paired queries do not distinguish from the best: the maximum of many noisy scores is biased, so
+    it does not decide between them. The best of each other solver may still help in a blend. Those that are
+    significantly worse are among them only with `worse`: the best of each solver, and all where queries are many.
+    """
+    leader, weights, rules = candidates[0].vali, candidates[0].vali_weights, policy.choice
+    few = len(leader) < rules.many_queries
+    close = [
+        k
+        for k, candidate in enumerate(candidates)
+        if (worse and not few) or randomisation_test(candidate.vali, leader, generator, weights=weights) > rules.alpha
+    ]
+    solvers = [candidate.solver for candidate in candidates]
+    best = [k for k in range(len(candidates)) if solvers[k] not in solvers[:k]]
+    first = [k for k in best if worse or not is_behind(candidates[k], candidates[0], policy)]
+    rest = sorted((k for k in close if k not in first), key=lambda k: (solvers[:k].count(solvers[k]), k))
+    return [*first, *rest][: rules.finalists]
 
 
 class Took(NamedTuple):
@@ -75,12 +168,12 @@ class Durations:
         """Duration of a refit on all queries with one seed, relative to a trial."""
         return self.policy.time.refit / self.parts
 
-    def is_scored_once(self, seconds: float, *, given: bool) -> bool:
+    def is_scored_once(self, seconds: float, *, is_given: bool) -> bool:
         """Return whether the seconds have room for so few boosted fits on all folds that trials are scored once.
 
-        seconds are those of all workers together; given is whether validation queries were given.
+        seconds are those of all workers together; is_given is whether validation queries were given.
         """
-        needed = self.policy.time.min_fits if given else self.policy.time.min_fits_dealt
+        needed = self.policy.time.min_fits if is_given else self.policy.time.min_fits_dealt
         return needed * self.parts * self.a_fit > seconds
 
     def reserve(self, total: float, took: Mapping[str, Took], growing: bool = False, jobs: int = 1) -> float:
@@ -138,7 +231,7 @@ class Durations:
         scarce = self.refit_ratio * total > max(free, 0.0)
         return [free * min(each.fit_seconds / total if scarce else 1.0, 1.0 / jobs) for each in plain]
 
-    def after_search(self, candidates: Sequence[Tried], seed: int, jobs: int, left: float) -> Rescore | Blend:
+    def after_search(self, candidates: Sequence[Tried], seed: int, jobs: int, left: float) -> Rescore | BlendTrials:
         """Return which candidates are rescored; without a deadline or time for two, those blended by their trials.
 
         Those of trials cost nothing more, so that significantly worse ones are among them.
@@ -148,7 +241,7 @@ class Durations:
             places = self.fit_in_time(places, candidates, jobs, left)
             if len(places) > 1:
                 return Rescore(places)
-        return Blend(finalists(candidates, np.random.default_rng([seed, 4]), worse=True, policy=self.policy))
+        return BlendTrials(finalists(candidates, np.random.default_rng([seed, 4]), worse=True, policy=self.policy))
 
     def fit_in_time(self, places: list[int], candidates: Sequence[Tried], jobs: int, left: float) -> list[int]:
         """Return those of places that can be rescored and refitted in the seconds left, in their order.
@@ -159,16 +252,16 @@ class Durations:
         """
         solvers = [candidates[k].solver for k in places]
         another = {k: solver in solvers[:place] for place, (k, solver) in enumerate(zip(places, solvers, strict=True))}
-        free, kept = self.free(left, jobs, len(places)), []
+        free, fitting = self.free(left, jobs, len(places)), []
         for k in sorted(places, key=lambda k: (another[k], candidates[k].seconds)):
             cost = self.policy.time.margin * candidates[k].seconds * self.rescore_ratio
             cost += self.refit(candidates[k].fit_seconds)
             if cost <= free:
                 free -= cost
-                kept.append(k)
+                fitting.append(k)
             elif not another[k]:
                 return []
-        return sorted(kept, key=places.index)
+        return sorted(fitting, key=places.index)
 
     def after_blending(
         self, plain: Sequence[Tried], needed: int, has_model: Sequence[bool], jobs: int, left: float
@@ -180,22 +273,22 @@ class Durations:
         refitted in any case; has_model says of each whether it did. That model replaces a refit that takes too long, so
         that parts with one need no margin.
         """
-        free, refitted, kept = self.free(left, jobs, len(plain)), list[int](), list[int]()
-        is_worse = [place >= needed and is_behind(own, plain[0], self.policy) for place, own in enumerate(plain)]
+        free, refitted, as_left = self.free(left, jobs, len(plain)), list[int](), list[int]()
+        is_worse = [place >= needed and is_behind(values, plain[0], self.policy) for place, values in enumerate(plain)]
         for place, (candidate, has_fit) in enumerate(zip(plain, has_model, strict=True)):
-            part, cost = place < needed, self.refit(candidate.fit_seconds)
-            if part and has_fit:
+            is_needed, cost = place < needed, self.refit(candidate.fit_seconds)
+            if is_needed and has_fit:
                 cost /= self.policy.time.margin
             # A fit cannot be divided among the jobs.
             if cost * jobs <= free and not (has_fit and is_worse[place]):
                 free -= cost
                 refitted.append(place)
             elif has_fit:
-                kept.append(place)
-            elif part:
+                as_left.append(place)
+            elif is_needed:
                 refitted.append(place)
         bags = [place for place in refitted if self.is_bagged(plain[place].solver) and not is_worse[place]]
-        return Bag(refitted, self.bag_sizes(plain, refitted, bags, jobs, left), kept)
+        return Bag(refitted, self.bag_sizes(plain, refitted, bags, jobs, left), as_left)
 
     def bag_sizes(
         self, plain: Sequence[Tried], refitted: Sequence[int], bags: Sequence[int], jobs: int, left: float

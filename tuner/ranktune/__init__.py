@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ranktune.solvers.core.table import Entry, Table
+from ranktune.solvers.core.table import NamedTable, TableEntry
 
 if TYPE_CHECKING:
     from ranktune.api import resume as resume
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ranktune.api import tune as tune
     from ranktune.comparing import compare as compare
     from ranktune.comparing import evaluate as evaluate
-    from ranktune.converting import convert as convert
     from ranktune.explaining import explain as explain
     from ranktune.judging import clicks as clicks
     from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART as LambdaMART
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from ranktune.solvers.linear.ranker import Ranker as Ranker
     from ranktune.solvers.metrics.metrics import parse_metric as parse_metric
     from ranktune.solvers.models.base import load_model as load_model
+    from ranktune.streaming import convert as convert
     from ranktune.streaming import one_pass as one_pass
     from ranktune.tuner.samplers.thompson import ThompsonSampler as ThompsonSampler
     from ranktune.tuner.study.custom import register_metric as register_metric
@@ -40,32 +40,32 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.2"
 
-_PUBLIC: Table[Any] = Table(
+_PUBLIC: NamedTable[Any] = NamedTable(
     "name",
     {
-        "ElasticRank": Entry("solvers.linear.presets"),
-        "GBDTRanker": Entry("solvers.boosting.lightgbm.regression"),
-        "LambdaMART": Entry("solvers.boosting.lightgbm.lambda_mart"),
-        "Queries": Entry("solvers.data.queries"),
-        "RankSVM": Entry("solvers.linear.rank_svm"),
-        "Ranker": Entry("solvers.linear.ranker"),
-        "Study": Entry("tuner.study.declaration"),
-        "ThompsonSampler": Entry("tuner.samplers.thompson"),
-        "clicks": Entry("judging"),
-        "compare": Entry("comparing"),
-        "convert": Entry("converting"),
-        "evaluate": Entry("comparing"),
-        "explain": Entry("explaining"),
-        "load_model": Entry("solvers.models.base"),
-        "one_pass": Entry("streaming"),
-        "parse_metric": Entry("solvers.metrics.metrics"),
-        "predict": Entry("solvers.data.sources.scoring"),
-        "read": Entry("solvers.data.sources.catalogue"),
-        "register_metric": Entry("tuner.study.custom"),
-        "register_solver": Entry("tuner.study.custom"),
-        "resume": Entry("api"),
-        "run": Entry("api"),
-        "tune": Entry("api"),
+        "ElasticRank": TableEntry("solvers.linear.presets"),
+        "GBDTRanker": TableEntry("solvers.boosting.lightgbm.regression"),
+        "LambdaMART": TableEntry("solvers.boosting.lightgbm.lambda_mart"),
+        "Queries": TableEntry("solvers.data.queries"),
+        "RankSVM": TableEntry("solvers.linear.rank_svm"),
+        "Ranker": TableEntry("solvers.linear.ranker"),
+        "Study": TableEntry("tuner.study.declaration"),
+        "ThompsonSampler": TableEntry("tuner.samplers.thompson"),
+        "clicks": TableEntry("judging"),
+        "compare": TableEntry("comparing"),
+        "convert": TableEntry("streaming"),
+        "evaluate": TableEntry("comparing"),
+        "explain": TableEntry("explaining"),
+        "load_model": TableEntry("solvers.models.base"),
+        "one_pass": TableEntry("streaming"),
+        "parse_metric": TableEntry("solvers.metrics.metrics"),
+        "predict": TableEntry("solvers.data.sources.scoring"),
+        "read": TableEntry("solvers.data.sources.catalogue"),
+        "register_metric": TableEntry("tuner.study.custom"),
+        "register_solver": TableEntry("tuner.study.custom"),
+        "resume": TableEntry("api"),
+        "run": TableEntry("api"),
+        "tune": TableEntry("api"),
     },
     package="ranktune",
 )

@@ -19,7 +19,7 @@ from ranktune.arguments import (
     WorkArguments,
     takes,
 )
-from ranktune.dashboards.tracking.following import check_installed
+from ranktune.dashboards.web.tracking import check_installed
 from ranktune.earlier import known_first
 from ranktune.notebook import StudyResult, shown
 from ranktune.reading import Sources, changed
@@ -43,7 +43,7 @@ from ranktune.tuner.workers.workforce import Workforce
 
 
 @takes(TuneArguments)
-def tune(given: TuneArguments) -> StudyResult:
+def tune(options: TuneArguments) -> StudyResult:
     """Tune the solvers on data, choose a model by validation, evaluate it on test, and save it.
 
     {parameters}
@@ -83,13 +83,13 @@ def tune(given: TuneArguments) -> StudyResult:
     >>> result.trials, int(result.best.nonzeros)
     (5, 8)
     """
-    deadline = Deadline.after(given.timeout)
-    sources = given.data, given.vali, given.test, given.baseline
-    settings = {name: value for name, value in settings_of(given).items() if value is not None} | _described(sources)
+    deadline = Deadline.after(options.timeout)
+    sources = options.data, options.vali, options.test, options.baseline
+    settings = {name: value for name, value in settings_of(options).items() if value is not None} | _described(sources)
     for option in declared(Settings):
         if option.kind == Sequence[str] and isinstance(settings.get(option.name), str):
             settings[option.name] = (settings[option.name],)
-    return _run(Study(**settings | _files(settings)), sources, given, deadline)
+    return _run(Study(**settings | _files(settings)), sources, options, deadline)
 
 
 def settings_of(study: Settings) -> Json:
@@ -100,20 +100,22 @@ def settings_of(study: Settings) -> Json:
 def study_file(path: str | Path) -> Json:
     """Return the arguments of tune that a study file gives. Raises ParameterError where tune has no such argument."""
     values = toml_fields(path)
-    known = [option.name for option in declared(TuneArguments) if not option.setting.python_only]
+    names = [option.name for option in declared(TuneArguments) if not option.setting.python_only]
     for name in values:
-        if name not in known:
-            raise ParameterError(f"{path}: a study has no field '{name}'. {nearest(name, known)}")
+        if name not in names:
+            raise ParameterError(f"{path}: a study has no field '{name}'. {nearest(name, names)}")
     return {"data": API_SEARCH} | values
 
 
-def workforce(given: StudyRuntime) -> Workforce:
+def workforce(options: StudyRuntime) -> Workforce:
     """Return the workers that the options of a study ask for."""
-    return Workforce(given.jobs, given.trial_timeout, given.trial_memory, given.executor, given.address, given.memory)
+    return Workforce(
+        options.jobs, options.trial_timeout, options.trial_memory, options.executor, options.address, options.memory
+    )
 
 
 @takes(RunArguments)
-def run(given: RunArguments) -> StudyResult:
+def run(options: RunArguments) -> StudyResult:
     r"""Run a declared study, whose data are paths or names.
 
     A file may also say how its study runs: its fields are the arguments of tune. Arguments take precedence over them.
@@ -146,16 +148,16 @@ def run(given: RunArguments) -> StudyResult:
     >>> result.trials
     2
     """
-    study = given.study
+    study = options.study
     fields = (
         study_file(study) if isinstance(study, str | Path) else settings_of(study) | {"data": study.data or API_SEARCH}
     )
-    own = {name: value for name, value in vars(given).items() if value != getattr(NewStudyRuntime, name, value)}
-    return tune(**(fields | own))
+    changed = {name: value for name, value in vars(options).items() if value != getattr(NewStudyRuntime, name, value)}
+    return tune(**(fields | changed))
 
 
 @takes(ResumeArguments)
-def resume(given: ResumeArguments) -> StudyResult:
+def resume(options: ResumeArguments) -> StudyResult:
     """Continue a study that was interrupted, or give a finished one more trials.
 
     Finished trials are kept. storage is needed only where its URL has a password that is stored nowhere else. extend
@@ -189,30 +191,30 @@ def resume(given: ResumeArguments) -> StudyResult:
     >>> result.trials
     3
     """
-    folder = find_folder(home_folder(given.home), given.name)
-    locations = Locations.load(folder.path, given.storage)
-    if given.storage is not None and locations.storage != given.storage:
-        message = f"study '{given.name}' keeps its record where it began, and goes on there: storage= is not used."
+    folder = find_folder(home_folder(options.home), options.name)
+    locations = Locations.load(folder.path, options.storage)
+    if options.storage is not None and locations.storage != options.storage:
+        message = f"study '{options.name}' keeps its record where it began, and goes on there: storage= is not used."
         warnings.warn(message, RankTuneWarning, stacklevel=3)
-    with running(folder, workforce(given), locations, given.progress or display(given.verbose)) as session:
-        restore_custom(given.name, folder.study().custom)
-        study = folder.study() if given.extend else folder.as_it_began()
-        ended = None if given.extend or given.trials is not None else finished(folder, study)
-        if given.trials is not None:
-            study = replace(study, trials=given.trials)
+    with running(folder, workforce(options), locations, options.progress or display(options.verbose)) as session:
+        restore_custom(options.name, folder.study().custom)
+        study = folder.study() if options.extend else folder.as_it_began()
+        ended = None if options.extend or options.trials is not None else finished(folder, study)
+        if options.trials is not None:
+            study = replace(study, trials=options.trials)
         problems, gone = ([], "") if ended is not None else session.reopened()
         if ended is not None:
-            session.progress.stage(f"study '{given.name}' is finished; --trials N gives it more trials")
+            session.progress.stage(f"study '{options.name}' is finished; --trials N gives it more trials")
         elif problems:
-            folder.declare(study, folder.digests(), extend=given.extend)
+            folder.declare(study, folder.digests(), extend=options.extend)
             if text := session.workers.call(changed, folder, session.memory):
                 warnings.warn(text, RankTuneWarning, stacklevel=3)
         else:
             try:
-                problems = session.prepare(study, (study.data, study.vali, study.test, None), given.extend)
+                problems = session.prepare(study, (study.data, study.vali, study.test, None), options.extend)
             except DataError as error:
                 raise StudyError(
-                    f"the data of study '{given.name}' {gone}, and cannot be read again: {error}"
+                    f"the data of study '{options.name}' {gone}, and cannot be read again: {error}"
                 ) from None
         result = session.run(study, problems) if ended is None else shown(ended)
         with suppress(StudyError):  # a version whose first study is gone
@@ -221,25 +223,25 @@ def resume(given: ResumeArguments) -> StudyResult:
         return result
 
 
-def _run(study: Study, sources: Sources, given: NewStudyRuntime, deadline: Deadline) -> StudyResult:
+def _run(study: Study, sources: Sources, options: NewStudyRuntime, deadline: Deadline) -> StudyResult:
     if study.mlflow is not None:
         check_installed()
-    home = home_folder(given.home)
-    locations = Locations(given.storage, None if given.artifacts is None else str(given.artifacts))
-    force = workforce(given)
-    if given.like is not None:
-        study = replace(study, first=known_first(study, find_folder(home, given.like)))
+    home = home_folder(options.home)
+    locations = Locations(options.storage, None if options.artifacts is None else str(options.artifacts))
+    force = workforce(options)
+    if options.like is not None:
+        study = replace(study, first=known_first(study, find_folder(home, options.like)))
     folder = make_folder(home, study.name or free_name(home, _stem(study.data)))
-    with running(folder, force, locations, given.progress or display(given.verbose)) as session:
-        study = folder.check_settings(study, extend=given.extend)
+    with running(folder, force, locations, options.progress or display(options.verbose)) as session:
+        study = folder.check_settings(study, extend=options.extend)
         locations.save(folder.path)
-        problems = session.prepare(study, sources, given.extend)
+        problems = session.prepare(study, sources, options.extend)
         del sources  # the workers' mapped copy serves from here on
         return session.run(folder.study(), problems, deadline, study.mlflow)
 
 
 @takes(WorkArguments)
-def work(given: WorkArguments) -> int:
+def work(options: WorkArguments) -> int:
     """Run trials of a study that another process runs (tune, run or resume).
 
     The study of that name is in the database at the URL storage, on this or another machine, or else in home. Any
@@ -264,34 +266,34 @@ def work(given: WorkArguments) -> int:
     >>> from ranktune import api
     >>> api.work("mine", storage="postgresql://me@host/runs", jobs=8)  # doctest: +SKIP
     """
-    progress = given.progress or display(given.verbose)
-    with closing(progress), closing(_joinable(given, progress.stage)) as joinable:
-        force = Workforce(given.jobs, given.trial_timeout, given.trial_memory, memory=given.memory)
+    progress = options.progress or display(options.verbose)
+    with closing(progress), closing(_joinable(options, progress.stage)) as joinable:
+        force = Workforce(options.jobs, options.trial_timeout, options.trial_memory, memory=options.memory)
         with force.assembled(apart=True) as workers:
-            worker = JoinedWorker(joinable, workers, progress.stage, wait=given.wait)
+            worker = JoinedWorker(joinable, workers, progress.stage, wait=options.wait)
             try:
                 return worker.run()
             except KeyboardInterrupt:
                 raise Interrupted(worker.put_back, f"{worker.done} trials were run here.") from None
 
 
-def _joinable(given: WorkArguments, say: Callable[[str], None]) -> FolderStudy | DatabaseStudy:
-    """Return the study once another process runs it. Raises NoStudy if that is not within given.wait seconds."""
-    until, said = time.monotonic() + given.wait, False
+def _joinable(options: WorkArguments, say: Callable[[str], None]) -> FolderStudy | DatabaseStudy:
+    """Return the study once another process runs it. Raises NoStudy if that is not within options.wait seconds."""
+    until, has_said = time.monotonic() + options.wait, False
     while True:
         try:
-            if given.storage is not None:
-                return DatabaseStudy(given.storage, given.name)
-            folder = find_folder(home_folder(given.home), given.name)
-            if folder.held() or folder.has_result:
+            if options.storage is not None:
+                return DatabaseStudy(options.storage, options.name)
+            folder = find_folder(home_folder(options.home), options.name)
+            if folder.is_running() or folder.has_result:
                 return FolderStudy(folder)
-            raise NoStudy(f"no process runs study '{given.name}' in {folder.path}. Continue it (`ranktune resume`).")
+            raise NoStudy(f"no process runs study '{options.name}' in {folder.path}. Continue it (`ranktune resume`).")
         except NoStudy as missing:
             if time.monotonic() >= until:
                 raise
-            if not said:
-                say(f"{missing} Waiting for it for up to {given.wait:g} seconds")
-            said = True
+            if not has_said:
+                say(f"{missing} Waiting for it for up to {options.wait:g} seconds")
+            has_said = True
         time.sleep(1.0)
 
 

@@ -10,10 +10,10 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, ParamSpec, TypeVar
 
-from ranktune.solvers.core.declared import Declared, declared, documented
+from ranktune.solvers.core.declared import DeclaredField, declared, documented
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
 from ranktune.solvers.data.columns.decisions import Undecided
-from ranktune.tuner.study.settings import BASELINE, DATA, TEST, VALI, ColumnSettings, Setting, Settings
+from ranktune.tuner.study.settings import BASELINE, DATA, TEST, VALI, ColumnSettings, Settings, StudySetting
 
 if TYPE_CHECKING:
     from ranktune.tuner.search.progress import Progress
@@ -28,26 +28,26 @@ _SOURCES = (
     "data, vali and test are each a path, a name, a Queries, a data frame, a tuple (X, y, qid), a lightgbm.Dataset "
     "or an xgboost.DMatrix."
 )
-FAIL_UNLESS_BETTER = Setting(
+FAIL_UNLESS_BETTER = StudySetting(
     "Exit with code 4 unless the 95 percent interval of the gain is above 0, for continuous integration.",
     options=("--fail-unless-better",),
 )
-HOME = Setting("Folder of all studies. (default: RANKTUNE_HOME or ./ranktune-runs)", option_type=Path)
+HOME = StudySetting("Folder of all studies. (default: RANKTUNE_HOME or ./ranktune-runs)", option_type=Path)
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerRuntime:
     """How a process runs trials, and where it finds the study."""
 
-    jobs: Annotated[int | None, Setting("Processes that run trials. (default: all cores)", minimum=1)] = None
-    trial_timeout: Annotated[float | None, Setting("Seconds after which one trial fails.", minimum=0.001)] = None
+    jobs: Annotated[int | None, StudySetting("Processes that run trials. (default: all cores)", minimum=1)] = None
+    trial_timeout: Annotated[float | None, StudySetting("Seconds after which one trial fails.", minimum=0.001)] = None
     trial_memory: Annotated[
         int | str | None,
-        Setting("Memory beyond which one trial fails, such as 4GB."),
+        StudySetting("Memory beyond which one trial fails, such as 4GB."),
     ] = None
     memory: Annotated[
         int | str | None,
-        Setting(
+        StudySetting(
             "Memory of all processes together, such as 8GB. It limits each trial, and how many run at a time.",
             option_type=str,
         ),
@@ -55,18 +55,18 @@ class WorkerRuntime:
     home: Annotated[str | Path | None, HOME] = None
     storage: Annotated[
         str | None,
-        Setting(
+        StudySetting(
             "PostgreSQL database for the record, which workers on other machines join: postgresql://USER@HOST/NAME. "
             "The password is best kept in PGPASSWORD or ~/.pgpass. (default: a file in the home)",
             variable="RANKTUNE_STORAGE",
         ),
     ] = None
     progress: Annotated[
-        "Progress | None", Setting("Display of the progress. (default: on a terminal, a bar)", python_only=True)
+        "Progress | None", StudySetting("Display of the progress. (default: on a terminal, a bar)", python_only=True)
     ] = None
     verbose: Annotated[
         bool | None,
-        Setting(
+        StudySetting(
             "True: progress in lines on standard error, one every few seconds, as for logs. False: none. None: a bar "
             "on a terminal and in a notebook, none elsewhere.",
             python_only=True,
@@ -80,16 +80,18 @@ class StudyRuntime(WorkerRuntime):
 
     executor: Annotated[
         "str | Executor",
-        Setting(
+        StudySetting(
             "Where trials run: processes (here), joblib (loky), joblib:dask, joblib:ray, or joblib:BACKEND.",
             python="Or an object with the methods of ranktune.tuner.workers.executor.Executor, such as "
             "ranktune.tuner.workers.joblib_executor.JoblibWorkers.",
             option_type=str,
         ),
     ] = "processes"
-    address: Annotated[str | None, Setting("Address of the cluster: tcp://HOST:8786 of Dask, HOST:6379 of Ray.")] = None
+    address: Annotated[
+        str | None, StudySetting("Address of the cluster: tcp://HOST:8786 of Dask, HOST:6379 of Ray.")
+    ] = None
     extend: Annotated[
-        bool, Setting("Continue the study of that name with more solvers, wider ranges or more choices.")
+        bool, StudySetting("Continue the study of that name with more solvers, wider ranges or more choices.")
     ] = False
 
 
@@ -99,11 +101,13 @@ class NewStudyRuntime(StudyRuntime):
 
     like: Annotated[
         str | None,
-        Setting("An earlier study, of similar data: the best configuration of each of its solvers is tried first."),
+        StudySetting(
+            "An earlier study, of similar data: the best configuration of each of its solvers is tried first."
+        ),
     ] = None
     artifacts: Annotated[
         str | Path | None,
-        Setting(
+        StudySetting(
             "Folder that all machines see, or s3://BUCKET/PREFIX, for arrays and data. (default: the study's folder)"
         ),
     ] = None
@@ -125,7 +129,7 @@ class RunArguments(NewStudyRuntime):
 
     study: Annotated[
         "Study | str | Path",
-        Setting("A Study, or the path of a study file."),
+        StudySetting("A Study, or the path of a study file."),
     ] = field(kw_only=False)
 
 
@@ -133,15 +137,17 @@ class RunArguments(NewStudyRuntime):
 class ResumeArguments(StudyRuntime):
     """What resume takes."""
 
-    name: Annotated[str, Setting("The study; `ranktune show` shows them.", positional=True)] = field(kw_only=False)
-    trials: Annotated[int | None, Setting("New total of trials (for each fold).", minimum=1)] = None
+    name: Annotated[str, StudySetting("The study; `ranktune show` shows them.", positional=True)] = field(kw_only=False)
+    trials: Annotated[int | None, StudySetting("New total of trials (for each fold).", minimum=1)] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class RetuneArguments(StudyRuntime):
     """What retune takes."""
 
-    name: Annotated[str, Setting("The study; any of its versions names it.", positional=True)] = field(kw_only=False)
+    name: Annotated[str, StudySetting("The study; any of its versions names it.", positional=True)] = field(
+        kw_only=False
+    )
     data: Annotated[Any, replace(DATA, help="The new data, given like those of `tune`.", python=_SOURCES)] = field(
         kw_only=False
     )
@@ -149,7 +155,7 @@ class RetuneArguments(StudyRuntime):
     test: Annotated[Any, replace(TEST, help="New test data. (default: a fifth of the queries)")] = None
     trials: Annotated[
         int | None,
-        Setting(
+        StudySetting(
             "Configurations to try. (default: a tenth of those of the first study, at least those that are compared "
             "with its trials and one more)",
             minimum=1,
@@ -157,10 +163,13 @@ class RetuneArguments(StudyRuntime):
     ] = None
     timeout: Annotated[
         float | None,
-        Setting("Seconds for the study. (default: a tenth of those of the first study, if it had any)", minimum=0.001),
+        StudySetting(
+            "Seconds for the study. (default: a tenth of those of the first study, if it had any)", minimum=0.001
+        ),
     ] = None
     version: Annotated[
-        str | None, Setting("Name of the new version. (default: NAME@DATE, with the date of today)", options=("--as",))
+        str | None,
+        StudySetting("Name of the new version. (default: NAME@DATE, with the date of today)", options=("--as",)),
     ] = None
 
 
@@ -168,8 +177,10 @@ class RetuneArguments(StudyRuntime):
 class WorkArguments(WorkerRuntime):
     """What work takes."""
 
-    name: Annotated[str, Setting("The study, which another process runs.")] = field(kw_only=False)
-    wait: Annotated[float, Setting("Seconds without the study, or a trial, after which it leaves.", minimum=0.0)] = 600
+    name: Annotated[str, StudySetting("The study, which another process runs.")] = field(kw_only=False)
+    wait: Annotated[
+        float, StudySetting("Seconds without the study, or a trial, after which it leaves.", minimum=0.0)
+    ] = 600
 
 
 def takes(
@@ -195,8 +206,8 @@ def takes(
             try:
                 return function(declaration(*args, **kwargs))
             except Undecided as error:
-                given = signature.bind(*args, **kwargs).arguments
-                raise error.in_call(function.__name__, given) if "drop" in signature.parameters else error from None
+                bound = signature.bind(*args, **kwargs).arguments
+                raise error.in_call(function.__name__, bound) if "drop" in signature.parameters else error from None
 
         call.__signature__ = signature  # type: ignore[attr-defined]
         return documented(declaration)(call)
@@ -226,9 +237,9 @@ ELSEWHERE: Mapping[str, str] = {
 """Words of other tools and of the field, and what they are called here."""
 
 
-def _remedy(signature: inspect.Signature, given: Mapping[str, object]) -> str:
+def _remedy(signature: inspect.Signature, bound: Mapping[str, object]) -> str:
     """Return what to write instead of the first argument that a function does not take."""
-    unknown = next((name for name in given if name not in signature.parameters), None)
+    unknown = next((name for name in bound if name not in signature.parameters), None)
     if unknown is None:
         arrays = ": arrays are one argument, as in tune((X, y, qid))" if "data" in signature.parameters else ""
         return f". Only the first is given without its name{arrays}."
@@ -238,11 +249,11 @@ def _remedy(signature: inspect.Signature, given: Mapping[str, object]) -> str:
     from ranktune.solvers.data.readers.parsing.options import LoadOptions
 
     if unknown in LoadOptions.__annotations__ and "reading" in signature.parameters:
-        return f". Options of readers go into reading={{'{unknown}': {given[unknown]!r}}}."
+        return f". Options of readers go into reading={{'{unknown}': {bound[unknown]!r}}}."
     return f". {nearest(unknown, signature.parameters)}"
 
 
-def _parameter(field: Declared) -> inspect.Parameter:
+def _parameter(field: DeclaredField) -> inspect.Parameter:
     return inspect.Parameter(
         field.name,
         inspect.Parameter.KEYWORD_ONLY if field.keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD,
@@ -255,11 +266,11 @@ def _parameter(field: Declared) -> inspect.Parameter:
 class ReadArguments:
     """How missing values and the numbers of features are read: options of every command that reads data."""
 
-    missing: Annotated[str, Setting("What to do with a missing value (NaN, NULL, empty): keep, error, or zero.")] = (
-        "keep"
-    )
+    missing: Annotated[
+        str, StudySetting("What to do with a missing value (NaN, NULL, empty): keep, error, or zero.")
+    ] = "keep"
     zero_based: Annotated[
-        bool, Setting("Feature numbers in text files begin at 0, not at 1.", options=("--zero-based",))
+        bool, StudySetting("Feature numbers in text files begin at 0, not at 1.", options=("--zero-based",))
     ] = False
 
 
@@ -274,10 +285,12 @@ class TrainingTableArguments:
 
     training: Annotated[
         Path | None,
-        Setting("File for a table of the searches, with features as they were before each: .parquet, .csv."),
+        StudySetting("File for a table of the searches, with features as they were before each: .parquet, .csv."),
     ] = None
-    documents: Annotated[Path | None, Setting("Table of documents whose columns become features of --training.")] = None
-    gap: Annotated[str, Setting("How late events may arrive: features are that much older.")] = "1h"
+    documents: Annotated[
+        Path | None, StudySetting("Table of documents whose columns become features of --training.")
+    ] = None
+    gap: Annotated[str, StudySetting("How late events may arrive: features are that much older.")] = "1h"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,9 +298,9 @@ class ShowArguments:
     """How a command shows the result of a study."""
 
     fail_unless_better: Annotated[bool, FAIL_UNLESS_BETTER] = False
-    verbose: Annotated[bool, Setting("Print every event of events.jsonl.", options=("--verbose", "-v"))] = False
+    verbose: Annotated[bool, StudySetting("Print every event of events.jsonl.", options=("--verbose", "-v"))] = False
     as_json: Annotated[
-        bool, Setting("Print one JSON object, and nothing else on standard output.", options=("--json",))
+        bool, StudySetting("Print one JSON object, and nothing else on standard output.", options=("--json",))
     ] = False
 
 
@@ -295,15 +308,15 @@ class ShowArguments:
 class ExportArguments(DataArguments):
     """What is exported, to which system and how, and the data by which it is shipped, checked or made exportable."""
 
-    model: Annotated[Path, Setting("A model.json, or trees of LightGBM, XGBoost or CatBoost.", positional=True)] = (
-        field(kw_only=False)
-    )
-    format: Annotated[str, Setting("One of the formats above.", options=("--format", "-f"))]
-    model_name: Annotated[str, Setting("Name of the model in the other system.", options=("--name",))] = "ranktune"
-    store: Annotated[str, Setting("Solr's feature store.")] = "_DEFAULT_"
+    model: Annotated[
+        Path, StudySetting("A model.json, or trees of LightGBM, XGBoost or CatBoost.", positional=True)
+    ] = field(kw_only=False)
+    format: Annotated[str, StudySetting("One of the formats above.", options=("--format", "-f"))]
+    model_name: Annotated[str, StudySetting("Name of the model in the other system.", options=("--name",))] = "ranktune"
+    store: Annotated[str, StudySetting("Solr's feature store.")] = "_DEFAULT_"
     engine_version: Annotated[
         str | None,
-        Setting(
+        StudySetting(
             "Version of the engine, such as 8.15.3, which decides what a feature is that a document lacks. "
             "(default: the newest)",
             options=("--engine-version",),
@@ -311,49 +324,51 @@ class ExportArguments(DataArguments):
     ] = None
     absent: Annotated[
         str | None,
-        Setting("What the engine gives a model for a feature that a document lacks, where you changed it: zero, nan."),
+        StudySetting(
+            "What the engine gives a model for a feature that a document lacks, where you changed it: zero, nan."
+        ),
     ] = None
 
     output: Annotated[
         Path | None,
-        Setting(
+        StudySetting(
             "File to write, with --replay the folder. (default: standard output)",
             options=("--output", "-o"),
         ),
     ] = None
     replay: Annotated[
-        str | None, Setting("Ship it: documents of logged queries, whose scores must be those of the model.")
+        str | None, StudySetting("Ship it: documents of logged queries, whose scores must be those of the model.")
     ] = None
     to: Annotated[
         str | None,
-        Setting(
+        StudySetting(
             "With --replay: a running engine, http://HOST:8983/solr/COLLECTION of Solr, http://HOST:9200/INDEX of "
             "Elasticsearch and OpenSearch. It is given definitions and model."
         ),
     ] = None
     definitions: Annotated[
         Path | None,
-        Setting(
+        StudySetting(
             "Folder for definitions of the features, from the columns of the table (solr, elasticsearch, opensearch)."
         ),
     ] = None
     check: Annotated[
         str | None,
-        Setting(
+        StudySetting(
             "Data on which to compare the export's ranking with the model's (onnx, lightgbm, python). Of formats of "
             "engines the syntax is checked, and nothing is scored."
         ),
     ] = None
     distil: Annotated[
         str | None,
-        Setting(
+        StudySetting(
             "Data, such as the training data, by which a model that the format cannot hold becomes one of trees, "
             "or of weights, that scores alike. How much it loses is said."
         ),
     ] = None
     trees: Annotated[
         int | None,
-        Setting(
+        StudySetting(
             "With --distil: learn this number of trees from the scores, a smaller and faster model that loses "
             "more. The loss is overstated on the training data, which the model has memorised.",
             minimum=1,

@@ -12,23 +12,21 @@ from typing import Unpack
 
 import numpy as np
 
-from ranktune.solvers.clicks.counterfactual import Estimate
-from ranktune.solvers.clicks.judging.opening import open_gains
-from ranktune.solvers.clicks.judging.values import values_of
+from ranktune.solvers.clicks.counterfactual import ClickEstimate
+from ranktune.solvers.clicks.judging.values import open_gains, values_of
 from ranktune.solvers.clicks.reading.roles import named_columns
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
-from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import chosen_metric, metric_for
 from ranktune.solvers.metrics.presets import KNOWN
 from ranktune.solvers.models.columns import TEXT_RULES
 from ranktune.solvers.rankings.base import FeatureRanking, Ranking
 from ranktune.solvers.rankings.opening import COLUMN, open_ranking
-from ranktune.solvers.rankings.parts import Part, read_for, scores_of_parts, scores_on
-from ranktune.solvers.rankings.pools import Side, measured
+from ranktune.solvers.rankings.parts import QuerySource, Side, measured, read_for, scores_of_parts, scores_on
 from ranktune.solvers.rankings.scores import RowScores
 from ranktune.tuner.statistics import comparisons
 from ranktune.tuner.statistics.intervals import bootstrap_interval
@@ -92,7 +90,7 @@ def compare(
     first, read = ranked(scores_a, queries, options)
     second = open_ranking(scores_b, queries, "scores_b", options.get("position"))
     chosen = metric_for(read, metric, *map(tuned_for, (first, second)))
-    sides = [side_of(first, Part(read)), side_of(second, Part(read, queries, options))]
+    sides = [side_of(first, QuerySource(read)), side_of(second, QuerySource(read, queries, options))]
     (ours, theirs), weights, judged = measured(sides, read, [chosen], options)
     if not judged:
         warn_if_worse(sides, read, str(chosen))
@@ -177,10 +175,10 @@ def evaluate(
         opened = open_gains(logs, named_columns(click_columns), propensities)
         opened[1].check(opened[1].about([queries]), queries, listed(logs))
         queries = opened[1].on(queries)
-    sides = [side_of(ranking, Part(queries))]
+    sides = [side_of(ranking, QuerySource(queries))]
     if against is not None:
         other = open_ranking(against, data, "the scores of against", options.get("position"))
-        sides.append(side_of(other, Part(queries, data, options)))
+        sides.append(side_of(other, QuerySource(queries, data, options)))
     first = metric_for(queries, metric, *(tuned_for(side) for side, _ in sides))
     more = (metric_for(queries, name) for name in ([also] if isinstance(also, str) else also))
     metrics = list(dict.fromkeys([first, *more]))
@@ -201,9 +199,9 @@ def evaluate(
     return evaluation
 
 
-def side_of(ranking: Ranking, part: Part) -> Side:
+def side_of(ranking: Ranking, source: QuerySource) -> Side:
     """Return a ranking and what computes its scores on a part, once."""
-    return ranking, cache(partial(scores_on, ranking, part))
+    return ranking, cache(partial(scores_on, ranking, source))
 
 
 def warn_if_worse(sides: Sequence[Side], queries: Queries, metric: str) -> None:
@@ -233,9 +231,9 @@ def tuned_for(ranking: Ranking) -> str | None:
     return ranking.metric if isinstance(ranking, FeatureRanking) else None
 
 
-def ranked(given: object, data: object, options: ReadOptions) -> tuple[Ranking, Queries]:
+def ranked(model: object, data: object, options: ReadOptions) -> tuple[Ranking, Queries]:
     """Return a ranking, and the queries of data with the features that it needs."""
-    ranking = open_ranking(given, data, position=options.get("position"))
+    ranking = open_ranking(model, data, position=options.get("position"))
     return ranking, read_for(ranking, data, options)
 
 
@@ -251,7 +249,7 @@ def _paired(
     return replace(comparisons.compare(ours[name], theirs[name], generator, level=level, weights=weights), metric=name)
 
 
-def _intervals(estimates: Mapping[str, Estimate]) -> Json:
+def _intervals(estimates: Mapping[str, ClickEstimate]) -> Json:
     """Return estimates as plain values, without an interval where there is one session only."""
     return {
         name: {"value": each.value, "interval": [each.low, each.high] if np.isfinite(each.low) else None}
@@ -271,26 +269,26 @@ def _means(values: Mapping[str, Floats], n_queries: int, weights: Floats | None)
     return means
 
 
-def baseline_text(given: object, data: object) -> str | None:
+def baseline_text(baseline: object, data: object) -> str | None:
     """Return how the settings of a study write a baseline: a path, column:NAME, or the kind of an object in memory.
 
     Raises DataError for text that is neither a file nor a column of the data.
     """
-    if given is None:
+    if baseline is None:
         return None
-    if not isinstance(given, str | Path):
-        return f"<{type(given).__name__} in memory>"
-    if os.path.exists(given):
-        return str(Path(given).resolve())
-    if str(given).startswith(COLUMN):
-        return str(given)
-    ranking = open_ranking(given, data)
+    if not isinstance(baseline, str | Path):
+        return f"<{type(baseline).__name__} in memory>"
+    if os.path.exists(baseline):
+        return str(Path(baseline).resolve())
+    if str(baseline).startswith(COLUMN):
+        return str(baseline)
+    ranking = open_ranking(baseline, data)
     assert isinstance(ranking, FeatureRanking)
     return ranking.name
 
 
 def baseline_of(
-    study: Study, splits: Sequence[Split], sources: tuple[object, ...], options: ReadOptions, home: Path
+    study: Study, splits: Sequence[QuerySplit], sources: tuple[object, ...], options: ReadOptions, home: Path
 ) -> Baseline | None:
     """Return the baseline of a study on splits as they were read from sources: data, vali, test and the baseline.
 
@@ -300,13 +298,13 @@ def baseline_of(
     """
     if study.baseline is None:
         return None
-    *read, given = sources
-    if given is None:
-        kept = load_baseline(home, study.baseline)
-        if kept is not None:
-            return kept
-        given = study.baseline
-    ranking = open_ranking(given, read[0], "the scores of the baseline", study.position)
+    *read, baseline = sources
+    if baseline is None:
+        stored = load_baseline(home, study.baseline)
+        if stored is not None:
+            return stored
+        baseline = study.baseline
+    ranking = open_ranking(baseline, read[0], "the scores of the baseline", study.position)
     whole = len(splits) == 1 and splits[0].test is not None and read[2] is None  # the source holds several parts
     if isinstance(ranking, RowScores) and (whole or len(splits) > 1):
         raise DataError(
@@ -326,10 +324,10 @@ def baseline_of(
         splits = catalogue.load(read[0], **{**options, **rules})
     scores: dict[tuple[str, str], Floats] = {}
     for split in splits:
-        known = read if len(splits) == 1 and not whole else [None] * len(PARTS)
+        files = read if len(splits) == 1 and not whole else [None] * len(PARTS)
         parts = [
-            None if queries is None else Part(queries, source, options)
-            for queries, source in zip((split.train, split.vali, split.test), known, strict=True)
+            None if queries is None else QuerySource(queries, source, options)
+            for queries, source in zip((split.train, split.vali, split.test), files, strict=True)
         ]
         if is_model and split.test is not None and not study.after:
             parts[:-1] = [None] * (len(PARTS) - 1)

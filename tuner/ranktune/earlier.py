@@ -26,7 +26,7 @@ def known_first(study: Study, folder: StudyFolder) -> dict[str, list[Mapping[str
     A configuration that is outside of the search space of the study is left out. So are solvers that do not compete.
     """
     space = study.union_space()
-    first = {solver: list(known) for solver, known in study.first.items()}
+    first = {solver: list(listed) for solver, listed in study.first.items()}
     for solver, values in _best(folder).items():
         if solver in study.solvers and space.configuration(solver, values) is not None:
             first.setdefault(solver, []).append(values)

@@ -169,8 +169,8 @@ def _position(names: Array, wanted: object, what: str) -> int:
     """Return where an id is among names. Raises DataError, with the nearest, where it is not."""
     texts = [str(name) for name in names.tolist()]
     if str(wanted) not in texts:
-        known = texts if len(texts) <= 10 else []
-        hint = nearest(str(wanted), known) if known else f"Known: {listed(texts)}."
+        listed_ids = texts if len(texts) <= 10 else []
+        hint = nearest(str(wanted), listed_ids) if listed_ids else f"Known: {listed(texts)}."
         raise DataError(f"there is no {what} '{wanted}'. {hint}")
     return texts.index(str(wanted))
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ranktune.solvers.clicks.features.documents import DocumentTable
-from ranktune.solvers.clicks.features.training import Training
+from ranktune.solvers.clicks.features.training import DocumentTable, Training
 from ranktune.solvers.clicks.judging.judged import JudgedLog, judged
 from ranktune.solvers.clicks.judging.models import DEFAULT, MODELS, check_takes_propensities
 from ranktune.solvers.clicks.judgments import check_ending
@@ -108,24 +107,24 @@ def clicks(
         raise ParameterError(f"judge_share={judge_share}: the share of the sessions is at least 0 and below 1.")
     MODELS.find(model)
     name = MODELS.spelling(model) or model
-    known = None
+    propensity = None
     if propensities is not None:
         check_takes_propensities(name)
-        known = given_propensities(propensities)
-    given = None if qrels is None else read_judgments(qrels)
+        propensity = given_propensities(propensities)
+    judgments = None if qrels is None else read_judgments(qrels)
     say = progress or (lambda _: None)
     say("reading the log")
     further = training is not None
     log = ClickLog.open(*logs, columns=columns, weights=weights, first_position=first_position, further=further)
     table = None if documents is None else DocumentTable.read(documents, log.columns)
-    said, column = list[str](), listed(log.columns.get("propensity", ()))
-    if column and known is not None:
-        said.append(f"The column {column} is not used: propensities are given.")
+    remarks, column = list[str](), listed(log.columns.get("propensity", ()))
+    if column and propensity is not None:
+        remarks.append(f"The column {column} is not used: propensities are given.")
     elif column:
-        known, taken = of_column(log, column)
-        said.append(taken)
-    result = judged(log, name, known, judge_share, given, say)
-    result.remarks.extend(said)
+        propensity, remark = of_column(log, column)
+        remarks.append(remark)
+    result = judged(log, name, propensity, judge_share, judgments, say)
+    result.remarks.extend(remarks)
     if training is not None:
         say("following the log in the order of time")
         searches = Training(log, result.examination, gap=gap, documents=table)

@@ -48,7 +48,7 @@ class StudyResult(Result):
         DataFrame, pyarrow.Table or dict
             Of pandas, polars or pyarrow, the first that is installed; else a dict of columns.
         """
-        from ranktune.dashboards.records.frames import frame, leaderboard_columns
+        from ranktune.dashboards.records.trial import frame, leaderboard_columns
 
         return frame(leaderboard_columns(self))
 
@@ -67,8 +67,8 @@ class StudyResult(Result):
         DataFrame, pyarrow.Table or dict
             Of pandas, polars or pyarrow, the first that is installed; else a dict of columns.
         """
-        from ranktune.dashboards.records.frames import frame, trial_columns
         from ranktune.dashboards.records.study import open_study
+        from ranktune.dashboards.records.trial import frame, trial_columns
 
         return frame(trial_columns(open_study(Path(self.folder)).trials))
 
@@ -172,18 +172,15 @@ class StudyResult(Result):
 
     def plot_history(self) -> Figure:
         """Return the figure of each trial's value by solver; of several folds, the first."""
-        return self.plot("progress", self._of_first("history"))
+        return self.plot("progress", "history-0")
 
     def plot_time(self) -> Figure:
         """Return the figure of the processor time of fits by solver; of several folds, the first."""
-        return self.plot("progress", self._of_first("time"))
+        return self.plot("solvers", "reached-0")
 
     def plot_workers(self) -> Figure:
         """Return the figure of the workers over time; of several folds, the first."""
-        return self.plot("progress", self._of_first("workers"))
-
-    def _of_first(self, key: str) -> str:
-        return f"{key}-1" if len(self.folds) > 1 else key
+        return self.plot("progress", "workers-0")
 
 
 def shown(result: Result) -> StudyResult:

@@ -18,13 +18,13 @@ import numpy as np
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError, RankTuneError, RankTuneWarning, listed
 from ranktune.solvers.core.memory import limited_to, release_freed
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.columns.decisions import Undecided, questions
 from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import LoadOptions, ReadOptions
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.sources.inspection import DATE, questions_on, suspects
-from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.tuner.runner.preparation import prepare
@@ -34,7 +34,7 @@ from ranktune.tuner.splits.split import by_time, nested_splits
 from ranktune.tuner.study.baseline import Baseline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder, writing
-from ranktune.tuner.study.problem import Problem, assemble
+from ranktune.tuner.study.problem import SplitProblem, assemble
 from ranktune.tuner.study.settings import NO_TEST
 from ranktune.tuner.workers.limits import load_libraries
 
@@ -74,7 +74,7 @@ def read_and_prepare(
     folder: StudyFolder,
     extend: bool,
     memory: int | None = None,
-) -> list[Problem]:
+) -> list[SplitProblem]:
     """Read the data, write them where workers map them and declare the study. Raises what prepare raises.
 
     memory is the bytes of the whole study: data that would take more are refused before they are read.
@@ -121,16 +121,16 @@ def changed(folder: StudyFolder, memory: int | None = None) -> str:
 
 def _loaded(
     study: Study, sources: Sources, home: Path, gathering: Gathering
-) -> tuple[list[Split], Baseline | None, Json]:
+) -> tuple[list[QuerySplit], Baseline | None, Json]:
     """Return the splits of the data, of which a single one has no name, the baseline, and what the click log has.
 
     home is the folder of the study.
     """
     data, vali, test, _ = sources
     untested = isinstance(test, str) and test == NO_TEST
-    given = None if untested else test
+    tested = None if untested else test
     options = cast(LoadOptions, study.read_options)
-    splits = catalogue.load(data, vali=vali, test=given, **options)
+    splits = catalogue.load(data, vali=vali, test=tested, **options)
     _check_suspects(splits[0].train, options, catalogue.is_table(data))
     about: Json = {}
     if study.clicks:
@@ -139,7 +139,7 @@ def _loaded(
     if study.baseline is not None:
         from ranktune.comparing import baseline_of  # it loads what reads models of others
 
-        baseline = baseline_of(study, splits, (data, vali, given, sources[3]), options, home)
+        baseline = baseline_of(study, splits, (data, vali, tested, sources[3]), options, home)
     if baseline is not None:
         splits = baseline.on(splits)
     if study.group_by_time is not None:
@@ -153,9 +153,9 @@ def _loaded(
     return splits if len(splits) > 1 else [replace(splits[0], name="")], baseline, about
 
 
-def _with_clicks(study: Study, splits: Sequence[Split]) -> tuple[Json, list[Split]]:
+def _with_clicks(study: Study, splits: Sequence[QuerySplit]) -> tuple[Json, list[QuerySplit]]:
     """Return what the click log of a study has and lacks, and splits with what it tells of them."""
-    from ranktune.solvers.clicks.judging.opening import open_gains
+    from ranktune.solvers.clicks.judging.values import open_gains
 
     _, gains = open_gains(study.clicks, study.click_columns, study.propensities)
     first = splits[0]
@@ -163,7 +163,7 @@ def _with_clicks(study: Study, splits: Sequence[Split]) -> tuple[Json, list[Spli
     about = gains.about(parts)
     gains.check(about, first.train, listed(study.clicks))
     return about, [
-        Split(
+        QuerySplit(
             split.name,
             gains.on(split.train),
             *(None if part is None else gains.on(part) for part in (split.vali, split.test)),

@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ranktune.dashboards.tracking.following import logged
+from ranktune.dashboards.web.tracking import logged
 from ranktune.notebook import StudyResult, shown
 from ranktune.reading import Sources, compile_for_workers, load_for_workers, read_and_prepare
 from ranktune.solvers.core.errors import Damaged, StudyError, without_secrets
@@ -27,14 +27,14 @@ from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Event, Events
 from ranktune.tuner.study.home import StudyFolder
-from ranktune.tuner.study.problem import Problem
-from ranktune.tuner.workers.executor import Executor, Limits
+from ranktune.tuner.study.problem import SplitProblem
+from ranktune.tuner.workers.executor import CallLimits, Executor
 from ranktune.tuner.workers.interrupts import Interrupted, Interrupts
 from ranktune.tuner.workers.workforce import Workforce
 
 
 @dataclass(frozen=True)
-class Session:
+class StudySession:
     """What a process holds while it runs a study."""
 
     folder: StudyFolder
@@ -45,7 +45,7 @@ class Session:
     owner: Ownership | None
     memory: int | None
 
-    def reopened(self) -> tuple[list[Problem], str]:
+    def reopened(self) -> tuple[list[SplitProblem], str]:
         """Return the problems whose data are stored; without them why not."""
         try:
             return reopen(self.folder), "are not kept once it is finished"
@@ -53,10 +53,10 @@ class Session:
             self.progress.stage(f"{damage} The data are read again.")
             return [], "were kept and are damaged"
 
-    def prepare(self, study: Study, sources: Sources, extend: bool) -> list[Problem]:
+    def prepare(self, study: Study, sources: Sources, extend: bool) -> list[SplitProblem]:
         """Return the problems of the data; a worker, which loads the numeric libraries anyway, reads files."""
         if study.preset is not None:
-            self.progress.stage(f"preset {study.preset}: {PRESETS[study.preset].kept(vars(study))}")
+            self.progress.stage(f"preset {study.preset}: {PRESETS[study.preset].unchanged(vars(study))}")
         if study.first:
             self.progress.stage(f"configurations of {', '.join(study.first)} are given, and tried first")
         self.events.write(Event.STAGE, name="reading")
@@ -66,14 +66,14 @@ class Session:
 
         def compile_next(_: Future[None]) -> None:
             with suppress(IndexError):
-                job = self.workers.submit(compile_for_workers, to_compile.pop(), limits=Limits())
+                job = self.workers.submit(compile_for_workers, to_compile.pop(), limits=CallLimits())
                 job.add_done_callback(compile_next)
 
         for _ in range(self.workers.jobs - by_worker):  # meanwhile
-            self.workers.submit(load_for_workers, limits=Limits()).add_done_callback(compile_next)
-        given = study, sources, self.folder, extend, self.memory
+            self.workers.submit(load_for_workers, limits=CallLimits()).add_done_callback(compile_next)
+        arguments = study, sources, self.folder, extend, self.memory
         try:
-            problems = self.workers.call(read_and_prepare, *given) if by_worker else read_and_prepare(*given)
+            problems = self.workers.call(read_and_prepare, *arguments) if by_worker else read_and_prepare(*arguments)
         finally:
             to_compile.clear()
         if left_out := sum(facts.get(IN_GAP, 0) for facts in self.folder.facts().values()):
@@ -81,7 +81,11 @@ class Session:
         return problems
 
     def run(
-        self, study: Study, problems: Sequence[Problem], deadline: Deadline | None = None, mlflow: str | None = None
+        self,
+        study: Study,
+        problems: Sequence[SplitProblem],
+        deadline: Deadline | None = None,
+        mlflow: str | None = None,
     ) -> StudyResult:
         """Run the trials, choose and evaluate; mlflow is the address with its password, which the study has without."""
         run = StudyRun(
@@ -93,19 +97,19 @@ class Session:
 
 
 @contextmanager
-def running(folder: StudyFolder, force: Workforce, locations: Locations, progress: Progress) -> Iterator[Session]:
+def running(folder: StudyFolder, force: Workforce, locations: Locations, progress: Progress) -> Iterator[StudySession]:
     """Hold a study and its workers; a signal to end becomes Interrupted."""
     url = locations.storage
     try:
-        with Interrupts(), folder.owned(), closing(progress), ExitStack() as held:
+        with Interrupts(), folder.owned(), closing(progress), ExitStack() as stack:
             folder.warn_of_versions()
-            owner = None if url is None else held.enter_context(Ownership(url, folder.path.name))
-            events = held.enter_context(Events(folder.path, progress.event))
-            workers = held.enter_context(force.assembled(apart=url is not None, load=load_for_workers))
+            owner = None if url is None else stack.enter_context(Ownership(url, folder.path.name))
+            events = stack.enter_context(Events(folder.path, progress.event))
+            workers = stack.enter_context(force.assembled(apart=url is not None, load=load_for_workers))
             try:
                 if force.note:
                     progress.stage(force.note)
-                yield Session(folder, locations, workers, progress, events, owner, force.reading_memory)
+                yield StudySession(folder, locations, workers, progress, events, owner, force.reading_memory)
             except BaseException as error:
                 cause = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
                 events.write(Event.STUDY_STOPPED, reason=cause)
@@ -160,8 +164,8 @@ def _is_file(source: object) -> bool:
 
 def display(verbose: bool | None = None) -> Progress:
     """Return a display of the progress: lines, none, or by default one on a terminal or in a notebook."""
-    from ranktune.terminal import Lines, in_notebook, watcher
+    from ranktune.terminal import LineProgress, in_notebook, watcher
 
     if verbose is None:
         return watcher() if sys.stderr.isatty() or in_notebook() else Silent()
-    return Lines() if verbose else Silent()
+    return LineProgress() if verbose else Silent()

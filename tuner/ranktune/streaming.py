@@ -1,4 +1,7 @@
-"""Tuning in one pass over the data: the function one_pass."""
+"""Data of any size: the functions one_pass, which tunes in one pass over them, and convert.
+
+convert writes data into a folder that is opened without reading it.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,11 @@ from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.core.files.atomic import atomic_write
 from ranktune.solvers.data.blocks import block_of
+from ranktune.solvers.data.conversion.convert import write_converted
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.parsing.options import ReadOptions
+from ranktune.solvers.data.readers.formats import check_options, check_part, reader_of
+from ranktune.solvers.data.readers.parsing.options import LoadOptions, ReadOptions
+from ranktune.solvers.data.readers.parsing.streams import check_path
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.metrics.metrics import chosen_metric
 from ranktune.solvers.metrics.presets import CLICK_METRICS
@@ -163,8 +169,8 @@ def _parts(
 ) -> tuple[Queries, Queries | None]:
     """Return the training and the test queries, with the features of a model if there is one."""
     if model is not None:
-        known = load_model(model)
-        train, tests = (None if part is None else catalogue.read_for(known, part, **options) for part in (data, test))
+        loaded = load_model(model)
+        train, tests = (None if part is None else catalogue.read_for(loaded, part, **options) for part in (data, test))
         assert train is not None
     else:
         splits = catalogue.load(data, test=test, **options)
@@ -179,3 +185,58 @@ def _parts(
     if last < 1:
         raise DataError(f"{train.n_queries} queries are too few to hold out some. Give held_out=0, or test queries.")
     return block_of(train, 0, last), block_of(train, last, train.n_queries)
+
+
+def convert(
+    data: object,
+    output: str | Path,
+    *,
+    progress: Callable[[str], object] | None = None,
+    **options: Unpack[LoadOptions],
+) -> Queries:
+    """Write data into a folder that every function and command takes as data, and that is opened without reading it.
+
+    Ranking text of any size takes the memory of one block. Of csv, tsv, Parquet and Arrow files the features are read
+    in batches, and ids, grades, dates and categories as a whole. Other files are read as a whole first.
+
+    Parameters
+    ----------
+    data : str, Path, data frame, tuple or Queries
+        What `read` takes.
+    output : str or Path
+        The new folder. It appears when it is complete.
+    progress : callable, optional
+        Called with a line of progress each second, after the first two.
+    **options
+        Options of `read`.
+
+    Returns
+    -------
+    Queries
+        What was written, mapped from the folder.
+
+    Raises
+    ------
+    DataError
+        The data cannot be read, or change meanwhile; or the folder exists already, or cannot be written.
+    ParameterError
+        An option does not exist for this kind of data, or has a value that it cannot have.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import ranktune
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     queries = ranktune.convert((np.eye(3), [2, 0, 1], ["a", "a", "b"]), Path(folder) / "small")
+    ...     again = ranktune.read(Path(folder) / "small")
+    >>> again.n_queries, again.grades.tolist()
+    (2, [2.0, 0.0, 1.0])
+    """
+    check_path(data)
+    check_path(output)
+    reader = reader_of(data)
+    check_part(reader, data)
+    check_options(reader, options, data)
+    return write_converted(data, Path(output), lambda: catalogue.read(data, **options), options, progress)

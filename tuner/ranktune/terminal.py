@@ -26,7 +26,7 @@ def watcher() -> Progress:
     """Return a live display on a terminal or in a notebook, plain lines elsewhere."""
     if in_notebook():
         return Notebook()
-    return Live() if sys.stderr.isatty() else Lines()
+    return Live() if sys.stderr.isatty() else LineProgress()
 
 
 def in_notebook() -> bool:
@@ -35,7 +35,7 @@ def in_notebook() -> bool:
     return shell is not None and getattr(shell.get_ipython(), "kernel", None) is not None
 
 
-class Lines(Silent):
+class LineProgress(Silent):
     """A line for each improvement and failure, and at most one every two seconds for other trials."""
 
     def __init__(self) -> None:
@@ -79,8 +79,8 @@ class Lines(Silent):
         print(printable(text), file=sys.stderr, flush=True)
 
 
-class Verbose(Lines):
-    """A line for every event besides those of Lines."""
+class Verbose(LineProgress):
+    """A line for every event besides those of LineProgress."""
 
     def event(self, text: str) -> None:
         """Print the event."""

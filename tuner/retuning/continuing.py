@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ranktune.solvers.data.columns.encoding import Age, Encoding
+from ranktune.solvers.data.columns.encoding import Age, TableEncoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.models.base import Model, load_model
@@ -21,12 +21,12 @@ from ranktune.tuner.evaluation.evaluate import attempt, evaluate
 from ranktune.tuner.evaluation.fitting import Continuing
 from ranktune.tuner.evaluation.plans import Final
 from ranktune.tuner.evaluation.task import Task, chosen_parameters
-from ranktune.tuner.selection.finals import Candidate, Entry, entry_of, is_within, task_of
+from ranktune.tuner.selection.finals import Candidate, Finalist, entry_of, is_within, task_of
 from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import writing
-from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.problem import SplitProblem
 from ranktune.tuner.study.tasks import Tasks
 from ranktune.tuner.workers.executor import Executor
 
@@ -35,7 +35,7 @@ START = "continued.json"
 
 
 def continued(
-    study: Study, problem: Problem, former: Candidate, model: Path, executor: Executor, deadline: Deadline
+    study: Study, problem: SplitProblem, former: Candidate, model: Path, executor: Executor, deadline: Deadline
 ) -> tuple[Candidate, Task] | None:
     """Return the incumbent that goes on, with what it scores by validation and the task of its final fit.
 
@@ -44,24 +44,24 @@ def continued(
     """
     parts = former.members or (former,)
     shares = [float(str(share)) for share in former.params.values()] if former.members else [1.0]
-    able = [k for k, part in enumerate(parts) if isinstance(make(part.solver, {}, study.seed), Continuing)]
+    able = [k for k, member in enumerate(parts) if isinstance(make(member.solver, {}, study.seed), Continuing)]
     if not able or study.plan == "progressive" or study.budget is not None:
         return None
-    part = parts[max(able, key=lambda k: shares[k])]
+    member = parts[max(able, key=lambda k: shares[k])]
     placed = placed_on(load_model(model), problem.development)
-    if placed is None or not can_load(study.serve, former.parts | part.parts):
+    if placed is None or not can_load(study.serve, former.parts | member.parts):
         return None
     start = str(problem.folder / START)
     with writing(problem.folder):
         placed.save(start)
-    task = Tasks(study, problem.folder)(part.solver, part.params)
+    task = Tasks(study, problem.folder)(member.solver, member.params)
     task = replace(task, keep=False, after=start, limit=deadline.left)
     outcome = executor.submit(attempt, task).result()
     if outcome.error or outcome.stopped:
         return None
     values, weights = outcome.per_query[study.metric], problem.validation_queries.query_weights
     found = chosen_parameters(task, outcome)
-    best = Candidate(part.solver, found, mean_of(values, weights), values, 1, vali_weights=weights)
+    best = Candidate(member.solver, found, mean_of(values, weights), values, 1, vali_weights=weights)
     return best, replace(task_of(study, problem, best), after=start, limit=deadline.left)
 
 
@@ -74,8 +74,8 @@ def placed_on(model: Model, queries: Queries) -> Model | None:
     names = queries.feature_names
     if model.feature_names is None or names is None:
         return model if model.feature_names == names and model.n_features == queries.n_features else None
-    now = Encoding() if queries.encoding is None else queries.encoding
-    before = Encoding() if model.encoding is None else model.encoding
+    now = TableEncoding() if queries.encoding is None else queries.encoding
+    before = TableEncoding() if model.encoding is None else model.encoding
     moved = {c for c, kind in before.columns.items() if isinstance(kind, Age) and now.columns.get(c) != kind}
     used = before.sources([model.feature_names[k] for k in model.used_features]).values()
     if not set(model.feature_names) <= set(names) or not moved.isdisjoint(used):
@@ -85,11 +85,11 @@ def placed_on(model: Model, queries: Queries) -> Model | None:
 
 
 def entry_of_continued(
-    study: Study, problem: Problem, candidate: Candidate, task: Task, executor: Executor
-) -> Entry | None:
+    study: Study, problem: SplitProblem, candidate: Candidate, task: Task, executor: Executor
+) -> Finalist | None:
     """Return a candidate that goes on from the incumbent, with its model and test scores, None beyond the limits."""
     made = executor.submit(evaluate, Final(study.refit or not problem.given_split), task).result()
-    entry: Entry = executor.call(entry_of, study, problem, candidate, made)
+    entry: Finalist = executor.call(entry_of, study, problem, candidate, made)
     return entry if is_within(study, entry) else None
 
 

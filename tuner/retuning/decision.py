@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.metrics.means import mean_of
-from ranktune.tuner.retuning.portfolio import Fitted
-from ranktune.tuner.selection.finals import Scored
+from ranktune.tuner.retuning.portfolio import FittedQueryIds
+from ranktune.tuner.selection.finals import ScoredRanking
 from ranktune.tuner.statistics.comparisons import compare, holm
 from ranktune.tuner.statistics.intervals import bootstrap_interval
 from ranktune.tuner.statistics.measured import Comparison, Interval
-from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.problem import SplitProblem
 
 KEEP, REFIT, REPLACE = "keep", "refit", "replace"
 LEVEL = 0.04
@@ -48,7 +48,7 @@ class Contender:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RetuneDecision:
     """The decision, and what it rests on.
 
     means has the mean of the incumbent (keep) and of each contender with its interval; seen are the queries left out
@@ -66,7 +66,7 @@ def decide(
     contenders: Mapping[str, Floats],
     generator: np.random.Generator,
     weights: Floats | None = None,
-) -> Verdict:
+) -> RetuneDecision:
     """Return the decision by values by query, (n,) each, NaN where a query does not count.
 
     A contender that is better with evidence is taken; of two the one with the larger gain.
@@ -83,7 +83,7 @@ def decide(
     }
     better = [name for name in (REFIT, REPLACE) if name in judged and judged[name].is_better]
     best = max(better, key=lambda name: judged[name].comparison.difference, default=KEEP)
-    return Verdict(best, judged, means)
+    return RetuneDecision(best, judged, means)
 
 
 def _one_sided(compared: Comparison) -> float:
@@ -92,7 +92,9 @@ def _one_sided(compared: Comparison) -> float:
     return half if compared.difference > 0.0 else 1.0 - half
 
 
-def judged_values(scored: Scored, problem: Problem, metric: str, estimate: Interval | None = None) -> Floats:
+def judged_values(
+    scored: ScoredRanking, problem: SplitProblem, metric: str, estimate: Interval | None = None
+) -> Floats:
     """Return what a ranking scored on the test queries, then on the validation queries: (n_test + n_vali,).
 
     The part that it has no values for is NaN. An estimate is the mean that its values by validation are lowered to.
@@ -110,26 +112,30 @@ def judged_values(scored: Scored, problem: Problem, metric: str, estimate: Inter
     return np.concatenate([tests, np.full(len(numbers), np.nan) if missing else validated])
 
 
-def unseen(problem: Problem, fitted: Fitted) -> NDArray[np.bool_]:
+def unseen(problem: SplitProblem, fitted: FittedQueryIds) -> NDArray[np.bool_]:
     """Return which of the test and validation queries may judge the incumbent, (n_test + n_vali,)."""
     parts = [problem.validation_queries] if problem.test is None else [problem.test, problem.validation_queries]
     return np.concatenate([fitted.judge(part) for part in parts])
 
 
-def judged_weights(problem: Problem) -> Floats | None:
+def judged_weights(problem: SplitProblem) -> Floats | None:
     """Return the weights of the test and validation queries, None where each counts once."""
     tests = 0 if problem.test is None else problem.test.n_queries
     if problem.test_weights is None and problem.validation_weights is None:
         return None
-    given = problem.test_weights, problem.validation_weights
+    weights = problem.test_weights, problem.validation_weights
     sizes = tests, len(problem.validation)
-    return np.concatenate([np.ones(n) if w is None else w for w, n in zip(given, sizes, strict=True)])
+    return np.concatenate([np.ones(n) if w is None else w for w, n in zip(weights, sizes, strict=True)])
 
 
 def verdict_of(
-    problem: Problem, metric: str, incumbent: Scored, contenders: Mapping[str, tuple[Scored, Interval | None]],
-    fitted: Fitted, generator: np.random.Generator,
-) -> Verdict:  # fmt: skip
+    problem: SplitProblem,
+    metric: str,
+    incumbent: ScoredRanking,
+    contenders: Mapping[str, tuple[ScoredRanking, Interval | None]],
+    fitted: FittedQueryIds,
+    generator: np.random.Generator,
+) -> RetuneDecision:
     """Return the decision on a problem, by the queries that may judge the incumbent."""
     fresh = unseen(problem, fitted)
     values = np.where(fresh, judged_values(incumbent, problem, metric), np.nan)

@@ -17,13 +17,13 @@ from ranktune.solvers.core.arrays import Floats, JsonView
 from ranktune.solvers.core.errors import Damaged, StudyError
 from ranktune.solvers.core.files.archives import write_archive
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.retuning.portfolio import Configuration, Fitted
+from ranktune.tuner.retuning.portfolio import DeliveredConfiguration, FittedQueryIds
 from ranktune.tuner.retuning.versions import Delivery
 from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.samplers.history import EARLIER, PARTIAL, SECONDS, VARIANCE
 from ranktune.tuner.selection.typed import typed
 from ranktune.tuner.splits.seals import is_written, read_sealed_arrays, write_sealed
-from ranktune.tuner.statistics.movement import LEAST, Movement, movement, sampling_variance
+from ranktune.tuner.statistics.comparisons import LEAST, Movement, movement, sampling_variance
 
 FILE = "earlier.npz"
 MOST = 100
@@ -31,7 +31,7 @@ MOST = 100
 
 
 @dataclass(frozen=True)
-class Observed:
+class EarlierTrial:
     """A trial on earlier data.
 
     Attributes
@@ -58,11 +58,11 @@ class Observed:
     def moved(self, by: Movement) -> FrozenTrial:
         """Return the trial as samplers read it once its data have moved; a search adds the distributions."""
         value, extra = self.value + by.shift, self.extra + by.variance
-        known = {VARIANCE: self.variance, PARTIAL: extra, SECONDS: self.cost}
+        attrs = {VARIANCE: self.variance, PARTIAL: extra, SECONDS: self.cost}
         trial = create_trial(
             state=TrialState.PRUNED if extra else TrialState.COMPLETE,
             value=value,
-            user_attrs={EARLIER: True} | {name: number for name, number in known.items() if number},
+            user_attrs={EARLIER: True} | {name: number for name, number in attrs.items() if number},
             intermediate_values={0: value} if extra else {},
         )
         trial.params = dict(self.params)
@@ -91,10 +91,10 @@ class Earlier:
 
     incumbent: Delivery
     after: str
-    delivered: Configuration
-    observed: Sequence[Observed]
+    delivered: DeliveredConfiguration
+    observed: Sequence[EarlierTrial]
     per_query: Mapping[int, Floats] = field(default_factory=dict)
-    fitted: Fitted = field(default_factory=Fitted)
+    fitted: FittedQueryIds = field(default_factory=FittedQueryIds)
 
     def place(self, params: Mapping[str, Value]) -> int | None:
         """Return the place of the measured trial of this configuration, None if it is none of them."""
@@ -139,12 +139,12 @@ def load_earlier(folder: Path) -> Earlier | None:
         return None
     try:
         header, arrays = read_sealed_arrays(path)
-        fitted = Fitted.taken(arrays)
-        values = {int(name.removeprefix("values")): np.asarray(kept, np.float64) for name, kept in arrays.items()}
-        observed = [typed(Observed, one) for one in header["observed"]]
-        delivered = typed(Configuration, header["delivered"])
-        known = header.get("incumbent") or {"version": "", "study": header["study"], "model": header["model"]}
-        return Earlier(Delivery(**known), header["after"], delivered, observed, values, fitted)
+        fitted = FittedQueryIds.from_arrays(arrays)
+        values = {int(name.removeprefix("values")): np.asarray(array, np.float64) for name, array in arrays.items()}
+        observed = [typed(EarlierTrial, one) for one in header["observed"]]
+        delivered = typed(DeliveredConfiguration, header["delivered"])
+        incumbent = header.get("incumbent") or {"version": "", "study": header["study"], "model": header["model"]}
+        return Earlier(Delivery(**incumbent), header["after"], delivered, observed, values, fitted)
     except (Damaged, ValueError, KeyError, TypeError) as error:
         raise StudyError(
             f"cannot read {path}: {error} Restore it from a backup, or retune under another name."
@@ -163,14 +163,14 @@ class Awaited:
         if self.measured(trial.params) is not None:
             self._finished.append((trial, values))
         done = len(self._finished) == len(self._earlier.per_query)
-        return self.given() if done else []
+        return self.ready() if done else []
 
-    def measured(self, params: Mapping[str, Value]) -> Observed | None:
+    def measured(self, params: Mapping[str, Value]) -> EarlierTrial | None:
         """Return the measured trial of a configuration, None if it is none of them."""
         place = self._earlier.place(params)
         return None if place is None else self._earlier.observed[place]
 
-    def given(self, least: int = LEAST) -> list[FrozenTrial]:
+    def ready(self, least: int = LEAST) -> list[FrozenTrial]:
         """Return the earlier trials as far as they moved, the first time that so many measured ones have finished."""
         if self._given or len(self._finished) < least:
             return []

@@ -24,14 +24,14 @@ from ranktune.tuner.study.home import writing
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.queries import Queries
-    from ranktune.tuner.selection.finals import Candidate, Entry
-    from ranktune.tuner.study.problem import Problem
+    from ranktune.tuner.selection.finals import Candidate, Finalist
+    from ranktune.tuner.study.problem import SplitProblem
 
 FILE, FITTED = "portfolio.json", "fitted.npz"
 
 
 @dataclass(frozen=True)
-class Part:
+class SolverConfiguration:
     """A configuration of one solver, with its parameters by their own names."""
 
     solver: str
@@ -39,7 +39,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Configuration:
+class DeliveredConfiguration:
     """A configuration, or a blend of several.
 
     Attributes
@@ -53,20 +53,20 @@ class Configuration:
     """
 
     solver: str
-    parts: tuple[Part, ...]
+    parts: tuple[SolverConfiguration, ...]
     shares: tuple[float, ...] = (1.0,)
 
     @classmethod
-    def of(cls, candidate: Candidate) -> Configuration:
+    def of(cls, candidate: Candidate) -> DeliveredConfiguration:
         """Return the configuration of a candidate."""
         if not candidate.members:
-            return cls(candidate.solver, (Part(candidate.solver, dict(candidate.params)),))
-        parts = tuple(Part(member.solver, dict(member.params)) for member in candidate.members)
+            return cls(candidate.solver, (SolverConfiguration(candidate.solver, dict(candidate.params)),))
+        parts = tuple(SolverConfiguration(member.solver, dict(member.params)) for member in candidate.members)
         return cls(candidate.solver, parts, tuple(float(str(share)) for share in candidate.params.values()))
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FittedQueryIds:
     """The queries that a model may have been fitted to.
 
     Attributes
@@ -84,7 +84,7 @@ class Fitted:
     columns: tuple[tuple[str, ...] | None, ...] = ()
 
     @classmethod
-    def of(cls, queries: Queries) -> Fitted:
+    def of(cls, queries: Queries) -> FittedQueryIds:
         """Return these queries."""
         columns = given_columns(queries)
         digests = np.array(query_digests(queries, columns), dtype=np.uint64)
@@ -103,10 +103,10 @@ class Fitted:
             unknown &= ~np.isin(np.array(query_digests(queries, by), dtype=np.uint64), self.digests)
         return unknown if queries.times is None else unknown & (queries.time_of_query > self.latest)
 
-    def with_more(self, more: Fitted) -> Fitted:
+    def with_more(self, more: FittedQueryIds) -> FittedQueryIds:
         """Return these and more queries."""
         columns = tuple(dict.fromkeys((*self.columns, *more.columns)))
-        return Fitted(np.union1d(self.digests, more.digests), max(self.latest, more.latest), columns)
+        return FittedQueryIds(np.union1d(self.digests, more.digests), max(self.latest, more.latest), columns)
 
     def arrays(self) -> dict[str, Array]:
         """Return it as the arrays of a file."""
@@ -114,37 +114,37 @@ class Fitted:
         return {"fitted": self.digests, "latest": np.array(self.latest), "columns": columns}
 
     @classmethod
-    def taken(cls, arrays: MutableMapping[str, Array]) -> Fitted:
+    def from_arrays(cls, arrays: MutableMapping[str, Array]) -> FittedQueryIds:
         """Take it out of the arrays of a file; earlier releases kept no columns."""
         digests, latest, columns = arrays.pop("fitted"), arrays.pop("latest", -np.inf), arrays.pop("columns", None)
-        known = [None] * (len(digests) > 0) if columns is None else json.loads(columns.tobytes())
-        return cls(np.asarray(digests, np.uint64), float(latest), tuple(by and tuple(by) for by in known))
+        named = [None] * (len(digests) > 0) if columns is None else json.loads(columns.tobytes())
+        return cls(np.asarray(digests, np.uint64), float(latest), tuple(by and tuple(by) for by in named))
 
 
-def save_portfolio(ordered: Sequence[Candidate], chosen: Entry, folder: Path) -> None:
+def save_portfolio(ordered: Sequence[Candidate], chosen: Finalist, folder: Path) -> None:
     """Write the configurations of the candidates, that of the chosen entry first."""
     final = chosen.candidate
     first = [c for c in ordered if (c.solver, c.number) == (final.solver, final.number)]
-    found = [Configuration.of(c) for c in (*first, *(c for c in ordered if c not in first))]
+    found = [DeliveredConfiguration.of(c) for c in (*first, *(c for c in ordered if c not in first))]
     with writing(folder):
         write_sealed(folder / FILE, json.dumps([asdict(each) for each in found]))
 
 
-def save_fitted(problem: Problem, folder: Path) -> None:
+def save_fitted(problem: SplitProblem, folder: Path) -> None:
     """Write what models of a problem are fitted to."""
-    found = Fitted.of(problem.development).arrays()
+    found = FittedQueryIds.of(problem.development).arrays()
     with writing(folder):
         write_sealed(folder / FITTED, write_archive(found))
 
 
-def load_fitted(folder: Path) -> Fitted:
+def load_fitted(folder: Path) -> FittedQueryIds:
     """Return what save_fitted wrote, nothing of a study of an older release. Raises Damaged."""
     check_sealed(folder / FITTED)
     if not (folder / FITTED).exists():
-        return Fitted()
-    return Fitted.taken(dict(read_archive(folder / FITTED)))
+        return FittedQueryIds()
+    return FittedQueryIds.from_arrays(dict(read_archive(folder / FITTED)))
 
 
-def load_portfolio(folder: Path) -> list[Configuration]:
+def load_portfolio(folder: Path) -> list[DeliveredConfiguration]:
     """Return what save_portfolio wrote, nothing of a study of an older release. Raises Damaged."""
-    return [typed(Configuration, one) for one in read_sealed(folder / FILE) or ()]
+    return [typed(DeliveredConfiguration, one) for one in read_sealed(folder / FILE) or ()]

@@ -106,7 +106,7 @@ def delivered(folder: StudyFolder) -> Delivery:
     return Delivery(folder.path.name, folder.path.name, inside)
 
 
-def kept(home: Path, found: Delivery) -> Delivery:
+def with_copy(home: Path, found: Delivery) -> Delivery:
     """Return a delivery with a copy of its study, whose files may be replaced. Raises StudyError while it is run."""
     study, found = home / found.study, replace(found, copy=found.copy or _name(found.path(home)))
     if not (copy := found.holder(home).path).exists():
@@ -116,7 +116,7 @@ def kept(home: Path, found: Delivery) -> Delivery:
                 shutil.copytree(study, draft, ignore=_CHANGING, copy_function=_link, dirs_exist_ok=True)
         except BeingRun as error:
             raise StudyError(
-                f"{error.said}, which may replace its model: nothing was changed. Do it again once that has ended."
+                f"{error.sentence}, which may replace its model: nothing was changed. Do it again once that has ended."
             ) from None
     return found
 
@@ -125,8 +125,8 @@ def current(home: Path, name: str) -> Delivery:
     """Return the current model of a study, given by any of its versions. Raises StudyError for a damaged pointer."""
     first = first_of(home, name)
     try:
-        known = read_sealed(first.path / CURRENT)
-        return delivered(first) if known is None else Delivery(**known)
+        stored = read_sealed(first.path / CURRENT)
+        return delivered(first) if stored is None else Delivery(**stored)
     except (Damaged, TypeError) as error:
         raise StudyError(f"{error} Choose a version again: {_rollback(first.path.name, 'VERSION')}.") from None
 
@@ -136,10 +136,10 @@ def make_current(home: Path, name: str, version: str) -> Delivery:
 
     Raises StudyError for a version that there is not, or that has not ended, and where its model is gone.
     """
-    known = {folder.path.name: folder for folder in versions(home, name)}
-    if version not in known:
-        raise StudyError(f"study '{name}' has no version '{version}'. {nearest(version, known)}")
-    return _recorded(home, name, lambda: delivered(known[version]), "rollback")
+    folders = {folder.path.name: folder for folder in versions(home, name)}
+    if version not in folders:
+        raise StudyError(f"study '{name}' has no version '{version}'. {nearest(version, folders)}")
+    return _recorded(home, name, lambda: delivered(folders[version]), "rollback")
 
 
 def recorded(home: Path, name: str) -> Delivery:
@@ -153,21 +153,21 @@ def settle(folder: StudyFolder, *, move: bool = True) -> tuple[Path, str]:
     With move, what the version decided for is made current, if what it was compared with is that still.
     """
     home, version = folder.path.parent, folder.path.name
-    own, decided = delivered(folder), decision_of(folder) or {}
+    ended, decided = delivered(folder), decision_of(folder) or {}
 
     def chosen() -> Delivery:
         found = current(home, version)
-        return own if own.study == version and asdict(found) == decided.get("incumbent") else found
+        return ended if ended.study == version and asdict(found) == decided.get("incumbent") else found
 
     found = _recorded(home, version, chosen, "retune") if move else current(home, version)
     model, name = found.path(home), first_of(home, version).path.name
-    line = said(home, name, found) if decided or found.since else ""
-    if own.path(home) != model:
+    line = sentence(home, name, found) if decided or found.since else ""
+    if ended.path(home) != model:
         line += f", since the {found.since}. {_rollback(name, version)} makes that of {version} current."
     return model, line
 
 
-def said(home: Path, name: str, found: Delivery) -> str:
+def sentence(home: Path, name: str, found: Delivery) -> str:
     """Return the sentence on the current model of a study."""
     return f"The current model of {name} is that of {found.version}: {found.path(home)}"
 
@@ -186,7 +186,7 @@ def _recorded(home: Path, name: str, choose: Callable[[], Delivery], by: str) ->
                 raise StudyError(
                     f"the model of version '{found.version}', {found.path(home)}, is gone. Choose another version."
                 )
-            found = replace(kept(home, found), since=f"{by} at {datetime.now().astimezone()}")
+            found = replace(with_copy(home, found), since=f"{by} at {datetime.now().astimezone()}")
             write_sealed(first / CURRENT, json.dumps(asdict(found)))
         return found
 

@@ -13,13 +13,13 @@ from ranktune.solvers.core.errors import StudyError, listed
 from ranktune.tuner.retuning.portfolio import save_fitted, save_portfolio
 from ranktune.tuner.runner.refitting import Refits, Refitted, refit_one
 from ranktune.tuner.runner.search_stages import SCORING, SEARCH, answered, keep_answered, search_of
-from ranktune.tuner.runner.stage import Instead, Stage, State
+from ranktune.tuner.runner.stage import Instead, SplitState, Stage
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.selection.estimate import estimate
 from ranktune.tuner.selection.finals import (
     Candidate,
-    Choice,
-    Scored,
+    FinalChoice,
+    ScoredRanking,
     baseline_scores,
     best_by_solver,
     blended_candidates,
@@ -35,16 +35,16 @@ from ranktune.tuner.storage.record import number_of
 from ranktune.tuner.study.deadline import Deadline
 
 
-def nothing(state: State) -> None:
+def nothing(state: SplitState) -> None:
     """Return None: what stands for a result that is left out, and the text of a stage that says nothing."""
 
 
-def folder_of(state: State) -> Path:
+def folder_of(state: SplitState) -> Path:
     """Return the folder of the split of a state."""
     return state.session.folder.split(state.problem.name)
 
 
-def _candidates(state: State) -> list[Candidate]:
+def _candidates(state: SplitState) -> list[Candidate]:
     space, limits, policy = state.study.union_space(), state.study.limits, state.problem.policy
     return best_candidates(state.record, space, limits, policy=policy)
 
@@ -52,15 +52,15 @@ def _candidates(state: State) -> list[Candidate]:
 CANDIDATES = Stage("candidates", _candidates, (SCORING, SEARCH), nothing)
 
 
-def _rescored(state: State) -> list[Candidate]:
+def _rescored(state: SplitState) -> list[Candidate]:
     problem, file = state[SCORING], folder_of(state) / RESCORED
-    known = read_rescored(file, state[CANDIDATES], problem)
-    if known is None:
+    again = read_rescored(file, state[CANDIDATES], problem)
+    if again is None:
         # After an answer the scores are those that it was given by, which took no time that is left now.
         deadline = Deadline() if answered(folder_of(state), state.record, state.study) else state.deadline
-        known = rescored(state.study, problem, [*state[CANDIDATES]], state.session.executor, deadline)
-        write_rescored(file, known)
-    return known
+        again = rescored(state.study, problem, [*state[CANDIDATES]], state.session.executor, deadline)
+        write_rescored(file, again)
+    return again
 
 
 RESCORE = Stage(
@@ -78,20 +78,20 @@ RESCORE = Stage(
 )
 
 
-def _are_blended(state: State) -> bool:
+def _are_blended(state: SplitState) -> bool:
     return sum(candidate.scores is not None for candidate in state[RESCORE]) > 1
 
 
-def _blended(state: State) -> Choice:
+def _blended(state: SplitState) -> FinalChoice:
     if not _are_blended(state):
         return _unblended(state)
     return state.session.executor.call(blended_candidates, state.study, state[SCORING], state[RESCORE])
 
 
-def _unblended(state: State) -> Choice:
+def _unblended(state: SplitState) -> FinalChoice:
     candidates = [replace(candidate, scores=None) for candidate in state[RESCORE]]
     best = best_by_solver(candidates)
-    return Choice(best, best[0], candidates)
+    return FinalChoice(best, best[0], candidates)
 
 
 BLEND = Stage(
@@ -103,7 +103,7 @@ BLEND = Stage(
 )
 
 
-def _first(state: State) -> Candidate | None:
+def _first(state: SplitState) -> Candidate | None:
     return best_default(state.record, state.study.union_space(), state.study.limits)
 
 
@@ -111,13 +111,13 @@ FIRST = Stage("best default", _first, (SEARCH,), nothing, instead=Instead("which
 """The best of the solvers' defaults, which tuning is compared with."""
 
 
-def _refitted(state: State) -> Refitted:
+def _refitted(state: SplitState) -> Refitted:
     found = Refits(state.study, state[SCORING], state[BLEND], state.session.executor, state.deadline).choose()
     state.left_out.extend(found.left_out)
     return found
 
 
-def _as_tried(state: State) -> Refitted:
+def _as_tried(state: SplitState) -> Refitted:
     ordered = sorted(state[BLEND].candidates, key=lambda candidate: candidate.merit, reverse=True)
     plain = [candidate for candidate in ordered if not candidate.members]
     return refit_one(state.study, state[SCORING], plain, state.session.executor)
@@ -133,7 +133,7 @@ REFIT = Stage(
 """The models of the choice; those of the other rows are fitted after the answer."""
 
 
-def _served(state: State) -> Served:
+def _served(state: SplitState) -> Served:
     study, chosen, entries = state.study, state[BLEND].unrestricted, state[REFIT].entries
     if not study.serve:
         return Served(entries, chosen.solver)
@@ -156,7 +156,7 @@ SERVE = Stage(
 )
 
 
-def _saved(state: State) -> Served:
+def _saved(state: SplitState) -> Served:
     """Save the models of the choice, and return what was saved: the first is the chosen one, by which all follows.
 
     Where none can be saved, candidates after them are fitted.
@@ -180,7 +180,7 @@ SAVE = Stage("saving", _saved, (SCORING, BLEND, REFIT, SERVE))
 """The models of the choice, without which a study has no result."""
 
 
-def _baseline(state: State) -> Scored | None:
+def _baseline(state: SplitState) -> ScoredRanking | None:
     if state.study.baseline is None:
         return None
     rescored = state[SAVE].entries[0].candidate.rescored is not None
@@ -196,7 +196,7 @@ BASELINE = Stage(
 )
 
 
-def _estimate(state: State) -> Interval:
+def _estimate(state: SplitState) -> Interval:
     """Return the estimate of the selected candidate, whose final model may be a bag of seeds."""
     record, entries, metric = state.record, state[SAVE].entries, state.study.metric
     compared = [*state[BLEND].candidates]
@@ -225,7 +225,7 @@ ESTIMATE = Stage(
 )
 
 
-def _answer(state: State) -> None:
+def _answer(state: SplitState) -> None:
     keep_answered(folder_of(state), search_of(state.record, state.study, state[SEARCH]))
     state.answer(state)
 

@@ -21,7 +21,7 @@ from ranktune.tuner.runner.final_stages import CONCLUDE, DEFAULT, REPORTED, ROWS
 from ranktune.tuner.runner.refitting import Refitted
 from ranktune.tuner.runner.retuning_stage import DECIDE
 from ranktune.tuner.runner.search_stages import ANSWERED
-from ranktune.tuner.runner.stage import Session, Stage, State, run_stages
+from ranktune.tuner.runner.stage import SplitState, Stage, StageSession, run_stages
 from ranktune.tuner.selection.estimate import expected_on_test, mean_expected, mean_interval
 from ranktune.tuner.selection.finished_trials import set_aside
 from ranktune.tuner.selection.leaderboard import (
@@ -37,7 +37,7 @@ from ranktune.tuner.selection.leaderboard import (
 )
 from ranktune.tuner.selection.rescoring import RESCORED
 from ranktune.tuner.selection.results import Result, SplitResult
-from ranktune.tuner.selection.rows import Row
+from ranktune.tuner.selection.rows import LeaderboardRow
 from ranktune.tuner.selection.serving import restriction
 from ranktune.tuner.splits.seals import remove_sealed
 from ranktune.tuner.splits.split import WHOLE
@@ -45,16 +45,16 @@ from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Event
 from ranktune.tuner.study.home import writing
-from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.problem import SplitProblem
 
 
 @dataclass(frozen=True, eq=False)
-class StudyRun(Session):
+class StudyRun(StageSession):
     """A run of a study from its problems to its result."""
 
     stages: tuple[Stage[Any], ...] = STAGES
 
-    def run(self, problems: Sequence[Problem], deadline: Deadline | None = None) -> Result:
+    def run(self, problems: Sequence[SplitProblem], deadline: Deadline | None = None) -> Result:
         """Run the missing trials of every problem, and return the result, which is saved in the folder too.
 
         The deadline is that of the whole run, by default the study's timeout from now. Each problem gets an equal share
@@ -66,9 +66,9 @@ class StudyRun(Session):
         if not is_built() and _is_first_use(this_version()):
             self.progress.stage("compiling, once: the first study on a machine takes about half a minute longer")
         # One thread for the sampler's small matrices too: several would compete with the workers for the cores.
-        states = list[State]()
+        states = list[SplitState]()
 
-        def answer(state: State) -> None:
+        def answer(state: SplitState) -> None:
             """Show what nothing that follows changes, and save it, once each split has a choice."""
             if len(states) == len(problems) - 1 and not self.study.after:
                 found = report(self, [*states, state], time.monotonic() - begun, is_complete=False)
@@ -92,11 +92,11 @@ class StudyRun(Session):
         self.events.write(Event.STUDY_FINISHED, solver=result.best.solver, seconds=result.seconds)
         return result
 
-    def _run_split(self, problem: Problem, deadline: Deadline, answer: Callable[[State], None]) -> State:
+    def _run_split(self, problem: SplitProblem, deadline: Deadline, answer: Callable[[SplitState], None]) -> SplitState:
         record = self.record(problem)
         try:
-            known = replace(problem, policy=self.policy)
-            state = State(self, known, record, deadline, time.monotonic(), deadline.left, answer=answer)
+            configured = replace(problem, policy=self.policy)
+            state = SplitState(self, configured, record, deadline, time.monotonic(), deadline.left, answer=answer)
             stages = (*self.stages, DECIDE) if self.study.after else self.stages
             return run_stages(stages, state, keep=REPORTED)
         finally:
@@ -114,7 +114,7 @@ def _note_use(version: str) -> None:
         (private_folder("used") / version).touch()
 
 
-def report(session: Session, states: Sequence[State], seconds: float, *, is_complete: bool = True) -> Result:
+def report(session: StageSession, states: Sequence[SplitState], seconds: float, *, is_complete: bool = True) -> Result:
     """Return the result of a study that took so many seconds; what of it fails is left out.
 
     One that is not complete has the chosen models alone: its numbers are those of the complete one.
@@ -127,7 +127,7 @@ def report(session: Session, states: Sequence[State], seconds: float, *, is_comp
     compared = [state for state in states if not (nested and state.problem.name == WHOLE)]
     left_out: list[LeftOut] = []
 
-    def board(states: Sequence[State]) -> list[Row]:
+    def board(states: Sequence[SplitState]) -> list[LeaderboardRow]:
         rows = or_left_out("the comparison of models", lambda: _board(study, states, generator), None, into=left_out)
         return uncompared([state[ROWS].entries for state in states]) if rows is None else rows
 
@@ -143,8 +143,8 @@ def report(session: Session, states: Sequence[State], seconds: float, *, is_comp
     baselines = [scored for state in compared if (scored := state[BASELINE]) is not None]
     gain = None
     if study.baseline is not None and len(baselines) == len(entries):
-        given = (study.baseline, baselines, entries, estimates, study.metric, _generator_of_gain(study))
-        gain = or_left_out("the gain over the baseline", partial(gain_over, *given), None, into=left_out)
+        arguments = (study.baseline, baselines, entries, estimates, study.metric, _generator_of_gain(study))
+        gain = or_left_out("the gain over the baseline", partial(gain_over, *arguments), None, into=left_out)
     clicked = None
     if study.clicks and is_complete:
         preferred = partial(preference, study, [state[ROWS].entries for state in compared], folder)
@@ -189,15 +189,15 @@ def report(session: Session, states: Sequence[State], seconds: float, *, is_comp
     )
 
 
-def _board(study: Study, states: Sequence[State], generator: np.random.Generator) -> list[Row]:
+def _board(study: Study, states: Sequence[SplitState], generator: np.random.Generator) -> list[LeaderboardRow]:
     """Return the leaderboard of some splits, with the baseline as its last row."""
     splits = [state[ROWS].entries for state in states]
     rows = leaderboard(splits, study.metric, generator, study.serve)
-    known = [scored for state in states if (scored := state[BASELINE]) is not None]
-    if len(known) == len(states):
+    baselines = [scored for state in states if (scored := state[BASELINE]) is not None]
+    if len(baselines) == len(states):
         chosen = [scored[0] for scored in splits]
-        rows = [*rows, baseline_row(known, chosen, study.metric, _generator_of_gain(study))]
-    return with_beside(rows, splits, known, study) if study.clicks else rows
+        rows = [*rows, baseline_row(baselines, chosen, study.metric, _generator_of_gain(study))]
+    return with_beside(rows, splits, baselines, study) if study.clicks else rows
 
 
 def _generator_of_gain(study: Study) -> np.random.Generator:
@@ -205,14 +205,14 @@ def _generator_of_gain(study: Study) -> np.random.Generator:
     return np.random.default_rng([study.seed, 9])
 
 
-def _without_others(state: State) -> State:
+def _without_others(state: SplitState) -> SplitState:
     """Return a state as if the chosen model were the only one."""
     of_trials = state[CONCLUDE] if CONCLUDE.name in state.results else counted(state)
     return state.having(ROWS, Refitted(state[SAVE].entries[:1])).having(DEFAULT, None).having(CONCLUDE, of_trials)
 
 
 def _of_split(
-    study: Study, state: State, rows: Sequence[Row], left_out: list[LeftOut], *, is_complete: bool
+    study: Study, state: SplitState, rows: Sequence[LeaderboardRow], left_out: list[LeftOut], *, is_complete: bool
 ) -> SplitResult:
     chosen, conclusion, interval = state[SAVE].entries[0], state[CONCLUDE], state[ESTIMATE]
     expected = partial(expected_on_test, interval, chosen, study.metric)

@@ -10,7 +10,7 @@ from optuna.trial import TrialState
 
 from ranktune.solvers.models.blend import needs_of
 from ranktune.tuner.drift.reference import write_reference
-from ranktune.tuner.evaluation.plans import Delivered
+from ranktune.tuner.evaluation.plans import FinalOutcome
 from ranktune.tuner.policy.next_trial import IN_VAIN
 from ranktune.tuner.policy.reserve import explaining
 from ranktune.tuner.runner.choice_stages import (
@@ -29,7 +29,7 @@ from ranktune.tuner.runner.choice_stages import (
 )
 from ranktune.tuner.runner.refitting import Refitted
 from ranktune.tuner.runner.search_stages import SCORING, SEARCH
-from ranktune.tuner.runner.stage import Instead, Stage, State
+from ranktune.tuner.runner.stage import Instead, SplitState, Stage
 from ranktune.tuner.samplers.first import grows
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.search.loop import CTRL_C
@@ -44,7 +44,7 @@ from ranktune.tuner.storage.record import seconds_of
 from ranktune.tuner.study.abilities import can_load
 
 
-def _begun(state: State) -> None:
+def _begun(state: SplitState) -> None:
     if (refits := state[REFIT].refits) is not None:
         refits.begin(refits.others)
 
@@ -58,12 +58,12 @@ BEGIN = Stage(
 )
 
 
-def _default(state: State) -> DefaultModel | None:
-    known, refits, problem = state[FIRST], state[REFIT].refits, state[SCORING]
-    chosen, models = state[SAVE].entries[0], dict[Candidate, Delivered]()
-    if known is not None and refits is not None and problem.test is not None:
-        models = refits.models() | refits.models([part for part in refits.parts if is_default(part, known)])
-    return default_model(state.study, problem, known, chosen, models, state.session.executor, state.deadline)
+def _default(state: SplitState) -> DefaultModel | None:
+    first, refits, problem = state[FIRST], state[REFIT].refits, state[SCORING]
+    chosen, models = state[SAVE].entries[0], dict[Candidate, FinalOutcome]()
+    if first is not None and refits is not None and problem.test is not None:
+        models = refits.models() | refits.models([part for part in refits.parts if is_default(part, first)])
+    return default_model(state.study, problem, first, chosen, models, state.session.executor, state.deadline)
 
 
 DEFAULT = Stage(
@@ -77,7 +77,7 @@ DEFAULT = Stage(
 """The best default by the side of the chosen model."""
 
 
-def _refer(state: State) -> None:
+def _refer(state: SplitState) -> None:
     state.session.executor.call(write_reference, state[SAVE].entries[0].model, state[SCORING], folder_of(state))
 
 
@@ -91,13 +91,13 @@ REFER = Stage(
 )
 
 
-def _seconds(state: State) -> float:
+def _seconds(state: SplitState) -> float:
     return explaining(time.monotonic() - state.begun, state.deadline.left, state.problem.policy)
 
 
-def _explain(state: State) -> Explanations:
-    given = (state[SAVE].entries[0], state[SCORING], state.study.metric, _seconds(state))
-    explanations, left_out = state.session.executor.call(explained, *given)
+def _explain(state: SplitState) -> Explanations:
+    arguments = (state[SAVE].entries[0], state[SCORING], state.study.metric, _seconds(state))
+    explanations, left_out = state.session.executor.call(explained, *arguments)
     state.left_out.extend(left_out)
     return explanations
 
@@ -112,7 +112,7 @@ EXPLAIN = Stage(
 )
 
 
-def _others(state: State) -> Refitted:
+def _others(state: SplitState) -> Refitted:
     refits, chosen = state[REFIT].refits, state[SAVE].entries
     if refits is None:
         return Refitted([*chosen])
@@ -134,7 +134,7 @@ ROWS = Stage(
 """All rows of the leaderboard, the chosen one first."""
 
 
-def _prove(state: State) -> None:
+def _prove(state: SplitState) -> None:
     problem, entries = state[SCORING], state[ROWS].entries
     state.session.executor.call(save_evidence, entries, problem, folder_of(state), state[BASELINE])
 
@@ -149,10 +149,10 @@ PROVE = Stage(
 )
 
 
-def _spread(state: State) -> None:
-    if (known := state[EXPLAIN]) is not None:
-        given = (known, state[ROWS].entries, state[SCORING], folder_of(state), _seconds(state))
-        state.left_out.extend(state.session.executor.call(save_explanations, *given))
+def _spread(state: SplitState) -> None:
+    if (explanations := state[EXPLAIN]) is not None:
+        arguments = (explanations, state[ROWS].entries, state[SCORING], folder_of(state), _seconds(state))
+        state.left_out.extend(state.session.executor.call(save_explanations, *arguments))
 
 
 SPREAD = Stage(
@@ -175,14 +175,14 @@ class Ending:
     ended_early: str = ""
 
 
-def counted(state: State) -> Ending:
+def counted(state: SplitState) -> Ending:
     """Return what became of the trials of a split."""
     trials = state.record.trials()
     failed = failures(state.record, state.study.union_space(), state.problem.name)
     return Ending(len(trials), sum(trial.state == TrialState.PRUNED for trial in trials), tuple(failed))
 
 
-def _concluded(state: State) -> Ending:
+def _concluded(state: SplitState) -> Ending:
     trials, study, found = state.record.trials(), state.study, counted(state)
     left, early = state.deadline.left, list[str]()
     if state[SEARCH] == CTRL_C:
@@ -194,8 +194,8 @@ def _concluded(state: State) -> Ending:
             more = state.problem.policy.search.further
             took = more * sum(map(seconds_of, boosted)) / len(boosted) / state.session.executor.jobs
             early.append(f"{more} more would take about {took:.0f} s; on other data they gained nothing.")
-    elif state.given < float("inf") and left > state.problem.policy.time.unused * state.given:
-        early.append(f"{left:.0f} of {state.given:.0f} seconds were not used: {state[SEARCH]}.")
+    elif state.allotted < float("inf") and left > state.problem.policy.time.unused * state.allotted:
+        early.append(f"{left:.0f} of {state.allotted:.0f} seconds were not used: {state[SEARCH]}.")
     tried = {str(trial.params[SOLVER]) for trial in trials}
     if untried := [solver for solver in study.solvers if solver not in tried]:
         early.append(f"Not tried with {len(trials)} trial{'s' * (len(trials) > 1)}: {', '.join(untried)}.")

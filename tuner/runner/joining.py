@@ -125,7 +125,7 @@ class FolderStudy(_Stored):
 
     def is_concluded(self) -> bool:
         """Return whether no process runs the study any more."""
-        return not self._folder.held()
+        return not self._folder.is_running()
 
 
 class DatabaseStudy(_Stored):
@@ -135,19 +135,19 @@ class DatabaseStudy(_Stored):
         super().__init__()
         self._name, self._storage = name, self._opened(url)
         if next(self._begun(), None) is None:
-            known = sorted({known.partition("/")[0] for known in _names(self._storage)})
-            hint = nearest(name, known) if known else "It holds no studies yet."
+            names = sorted({each.partition("/")[0] for each in _names(self._storage)})
+            hint = nearest(name, names) if names else "It holds no studies yet."
             self.close()
             raise NoStudy(f"no study '{name}' in {shown_url(url)}. {hint} Begin it with storage=.")
 
     def _begun(self) -> Iterator[tuple[str, RDBStorage]]:
-        own = (name for name in _names(self._storage) if name.partition("/")[0] == self._name)
-        return ((name, self._storage) for name in own)
+        names = (name for name in _names(self._storage) if name.partition("/")[0] == self._name)
+        return ((name, self._storage) for name in names)
 
     def is_concluded(self) -> bool:
         """Return whether the owner has marked the study as finished."""
         owner = Leases(self._storage, self._name).owner()
-        return owner is not None and not owner.held and owner.concluded
+        return owner is not None and not owner.is_running and owner.concluded
 
 
 def _names(storage: RDBStorage) -> list[str]:
@@ -163,16 +163,16 @@ def _declared(storage: RDBStorage, name: str) -> str | None:
 
 def _joined(name: str, read: Callable[[], str | None], leases: Leases) -> JoinedSplit:
     """Return a split whose declaration is read again for each trial: an upgraded owner may go on with the study."""
-    known: dict[str | None, Tasks] = {}
+    tasks: dict[str | None, Tasks] = {}
 
     def task_of(params: Mapping[str, Value], path: bool) -> Task:
         text = read()
-        if text not in known:
-            known[text] = _tasks(name, str(text))
-        return known[text].of(params, path)
+        if text not in tasks:
+            tasks[text] = _tasks(name, str(text))
+        return tasks[text].of(params, path)
 
     text = read()
-    known[text] = _tasks(name, str(text))
+    tasks[text] = _tasks(name, str(text))
     return JoinedSplit(name, this_version(), leases, task_of)
 
 

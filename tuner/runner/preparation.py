@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ranktune.solvers.core.registrations import find
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.gathering import Gathering
-from ranktune.solvers.data.split import Split
 from ranktune.tuner.evaluation.evaluate import check_metrics
 from ranktune.tuner.evaluation.feature_order import check_budget
 from ranktune.tuner.samplers.registry import make_sampler
@@ -21,7 +21,7 @@ from ranktune.tuner.study.abilities import check_able, needs_of_data, warn_of_ig
 from ranktune.tuner.study.custom import declared_solvers
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
-from ranktune.tuner.study.problem import Problem, assemble, folder_name, write_split
+from ranktune.tuner.study.problem import SplitProblem, assemble, folder_name, write_split
 
 IN_GAP = "queries_in_gap"
 """Of the facts of a split: queries that are used for nothing, since they lie in the gap before the test queries."""
@@ -29,12 +29,12 @@ IN_GAP = "queries_in_gap"
 
 def prepare(
     study: Study,
-    splits: list[Split],
+    splits: list[QuerySplit],
     folder: StudyFolder,
     *,
     extend: bool = False,
     gathering: Gathering = IN_MEMORY,
-) -> list[Problem]:
+) -> list[SplitProblem]:
     """Write the data where workers map them, and declare the study, or widen the present one if `extend`.
 
     splits is emptied, so that what was read is not kept in memory beside what is written. The declared study has
@@ -56,7 +56,7 @@ def prepare(
     return problems
 
 
-def _checked(study: Study, splits: Sequence[Split], folder: StudyFolder, *, extend: bool) -> Study:
+def _checked(study: Study, splits: Sequence[QuerySplit], folder: StudyFolder, *, extend: bool) -> Study:
     """Return the study to declare. Raises what prepare raises."""
     parts = [part for split in splits for part in (split.train, split.vali, split.test) if part is not None]
     study = study.for_grades(*(part.grades for part in parts))
@@ -72,7 +72,7 @@ def _checked(study: Study, splits: Sequence[Split], folder: StudyFolder, *, exte
     return study
 
 
-def reopen(folder: StudyFolder) -> list[Problem]:
+def reopen(folder: StudyFolder) -> list[SplitProblem]:
     """Return the problems that `prepare` wrote, an empty list if they are gone, as those of a finished study.
 
     Raises Damaged if a file of theirs is not what was written.
@@ -89,8 +89,8 @@ def reopen(folder: StudyFolder) -> list[Problem]:
     return _opened(folder)
 
 
-def _opened(folder: StudyFolder) -> list[Problem]:
-    return [Problem.open(path, name) for name, path in _folders(folder).items()]
+def _opened(folder: StudyFolder) -> list[SplitProblem]:
+    return [SplitProblem.open(path, name) for name, path in _folders(folder).items()]
 
 
 def _folders(folder: StudyFolder) -> dict[str, Path]:

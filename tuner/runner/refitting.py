@@ -12,11 +12,11 @@ from ranktune.solvers.core.errors import LeftOut, RankTuneError, StudyError, or_
 from ranktune.solvers.models.blend import needs_of
 from ranktune.tuner.evaluation.evaluate import LimitReached, evaluate
 from ranktune.tuner.evaluation.models import has_model
-from ranktune.tuner.evaluation.plans import Delivered, Final
+from ranktune.tuner.evaluation.plans import Final, FinalOutcome
 from ranktune.tuner.selection.finals import (
     Candidate,
-    Choice,
-    Entry,
+    FinalChoice,
+    Finalist,
     build_model,
     entry_of,
     is_within,
@@ -28,7 +28,7 @@ from ranktune.tuner.selection.rows import Failure
 from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.problem import SplitProblem
 
 if TYPE_CHECKING:
     from ranktune.tuner.workers.executor import Executor
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class Refitted:
     """Candidates with their final models, those whose fit failed, what else failed, and what fits others."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[Finalist] = field(default_factory=list)
     unfit: list[Failure] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     refits: Refits | None = None
@@ -57,21 +57,23 @@ class Refits:
         Those of which the choice was made.
     """
 
-    def __init__(self, study: Study, problem: Problem, choice: Choice, executor: Executor, deadline: Deadline) -> None:
+    def __init__(
+        self, study: Study, problem: SplitProblem, choice: FinalChoice, executor: Executor, deadline: Deadline
+    ) -> None:
         self._study, self._problem, self._choice, self._executor = study, problem, choice, executor
         self._deadline, self._failed, self.tried = deadline, set[Candidate](), list[Candidate]()
         plain, first = parts_of(choice.ordered), choice.ordered[0]
-        self._left = {part: task_of(study, problem, part) for part in plain}
-        fits, needed = [has_model(self._left[part]) for part in plain], len(first.members or (first,))
+        self._left = {member: task_of(study, problem, member) for member in plain}
+        fits, needed = [has_model(self._left[member]) for member in plain], len(first.members or (first,))
         bag = problem.durations.after_blending(plain, needed, fits, executor.jobs, deadline.left)
-        self._refitted, self._as_left = ([plain[place] for place in places] for places in (bag.places, bag.kept))
-        self._used = {part: part for part in plain}
+        self._refitted, self._as_left = ([plain[place] for place in places] for places in (bag.places, bag.as_left))
+        self._used = {member: member for member in plain}
         for place, seeds in bag.seeds.items() if study.refit else ():
-            part = plain[place]
-            if "seeds" not in part.params:  # unless its seeds were tuned
-                self._used[part] = replace(part, params={**part.params, "seeds": seeds})
+            member = plain[place]
+            if "seeds" not in member.params:  # unless its seeds were tuned
+                self._used[member] = replace(member, params={**member.params, "seeds": seeds})
         self._until = deadline.before(problem.durations.reporting(len(plain)))
-        self._jobs: dict[Candidate, Future[Delivered]] = {}
+        self._jobs: dict[Candidate, Future[FinalOutcome]] = {}
 
     def choose(self) -> Refitted:
         """Fit candidates in their order until one has a model that keeps the limits and that the systems can load.
@@ -82,7 +84,7 @@ class Refits:
         group = [each for each in ordered if each in (ordered[0], self._choice.unrestricted)]
         while waiting := [each for each in ordered if each not in self.tried]:
             late = self._until.left <= 0.0
-            ready = [each for each in waiting if all(self._is_done(part) for part in parts_of([each]))]
+            ready = [each for each in waiting if all(self._is_done(member) for member in parts_of([each]))]
             if self.tried:
                 group = ((late and ready) or waiting)[:1]
             if late and found.entries and not ready:
@@ -104,46 +106,46 @@ class Refits:
     def begin(self, candidates: Sequence[Candidate]) -> None:
         """Begin the fits of candidates that have not begun, as many as there is time for."""
         study, executor, durations = self._study, self._executor, self._problem.durations
-        parts = [part for part in parts_of(candidates) if part not in self._jobs]
-        refitted, threads = [part for part in parts if part in self._refitted], 1
+        parts = [member for member in parts_of(candidates) if member not in self._jobs]
+        refitted, threads = [member for member in parts if member in self._refitted], 1
         limits = dict(zip(refitted, durations.refit_limits(refitted, executor.jobs, self._deadline.left), strict=True))
         if self._deadline.left < float("inf"):
             threads = max(1, executor.jobs // max(len(refitted), 1))
         else:  # the longest fits first, so that the last ones end together
-            refitted.sort(key=lambda part: -part.fit_seconds)
-        for part in (*refitted, *(part for part in parts if part in self._as_left)):
-            limit = min(limits.get(part, float("inf")), self._until.left)  # in this process one follows the other
-            task = task_of(study, self._problem, self._used[part])
+            refitted.sort(key=lambda member: -member.fit_seconds)
+        for member in (*refitted, *(member for member in parts if member in self._as_left)):
+            limit = min(limits.get(member, float("inf")), self._until.left)  # in this process one follows the other
+            task = task_of(study, self._problem, self._used[member])
             plan = Final(on_everything=False)
-            if part in limits:
-                plan = Final(study.refit or not self._problem.given_split, instead=self._left[part])
-            self._jobs[part] = executor.submit(evaluate, plan, replace(task, limit=limit, threads=threads))
+            if member in limits:
+                plan = Final(study.refit or not self._problem.given_split, instead=self._left[member])
+            self._jobs[member] = executor.submit(evaluate, plan, replace(task, limit=limit, threads=threads))
 
     def ended(self, candidates: Sequence[Candidate]) -> Refitted:
         """Return the candidates with their models, once the fits that have begun have ended, or at the deadline."""
-        parts = [part for part in parts_of(candidates) if part in self._jobs]
-        in_time = self._until.end([self._jobs[part] for part in parts], self._executor.stop, self._suffices)
-        failed = {part: error for part in parts if (error := self._jobs[part].exception()) is not None}
+        parts = [member for member in parts_of(candidates) if member in self._jobs]
+        in_time = self._until.end([self._jobs[member] for member in parts], self._executor.stop, self._suffices)
+        failed = {member: error for member in parts if (error := self._jobs[member].exception()) is not None}
         unfit = [
-            _failure(self._problem, part, error if in_time else LimitReached())
-            for part, error in failed.items()
-            if part not in self._failed
+            _failure(self._problem, member, error if in_time else LimitReached())
+            for member, error in failed.items()
+            if member not in self._failed
         ]
         self._failed |= failed.keys()
-        given = (self._study, self._problem, candidates, self._used, self.models(parts))
-        entries, left_out = self._executor.call(_entries, *given)
+        arguments = (self._study, self._problem, candidates, self._used, self.models(parts))
+        entries, left_out = self._executor.call(_entries, *arguments)
         return Refitted(entries, unfit, left_out)
 
-    def models(self, parts: Sequence[Candidate] | None = None) -> dict[Candidate, Delivered]:
+    def models(self, parts: Sequence[Candidate] | None = None) -> dict[Candidate, FinalOutcome]:
         """Return the models of parts, by default of those of the choice, once their fits have ended.
 
         That of a model that a trial left took as long as its trial.
         """
         wanted = parts_of(self.tried) if parts is None else parts
-        jobs = {part: self._jobs[part] for part in wanted if part in self._jobs}
+        jobs = {member: self._jobs[member] for member in wanted if member in self._jobs}
         return {
-            part: replace(job.result(), seconds=part.seconds) if part in self._as_left else job.result()
-            for part, job in jobs.items()
+            member: replace(job.result(), seconds=member.seconds) if member in self._as_left else job.result()
+            for member, job in jobs.items()
             if job.exception() is None
         }
 
@@ -157,15 +159,15 @@ class Refits:
         """The candidates that are rows beside those of which the choice was made."""
         return [each for each in self._choice.ordered if each not in self.tried]
 
-    def _is_done(self, part: Candidate) -> bool:
-        return part in self._jobs and self._jobs[part].done() and self._jobs[part].exception() is None
+    def _is_done(self, member: Candidate) -> bool:
+        return member in self._jobs and self._jobs[member].done() and self._jobs[member].exception() is None
 
     def _suffices(self) -> bool:
         """Return whether what has ended makes a row."""
         return any(all(map(self._is_done, parts_of([each]))) for each in self._choice.ordered)
 
 
-def refit_one(study: Study, problem: Problem, candidates: Sequence[Candidate], executor: Executor) -> Refitted:
+def refit_one(study: Study, problem: SplitProblem, candidates: Sequence[Candidate], executor: Executor) -> Refitted:
     """Return the first candidate that can be fitted as its trial was, on the queries of its first fold, and failures.
 
     Raises StudyError if none can.
@@ -179,26 +181,26 @@ def refit_one(study: Study, problem: Problem, candidates: Sequence[Candidate], e
     raise StudyError(f"no candidate could be refitted: {'; '.join(failure.error for failure in unfit)}")
 
 
-def _entry_as_tried(study: Study, problem: Problem, candidate: Candidate) -> Entry:
+def _entry_as_tried(study: Study, problem: SplitProblem, candidate: Candidate) -> Finalist:
     plan = Final(on_everything=not isinstance(problem.plan, tuple))
     return entry_of(study, problem, candidate, evaluate(plan, task_of(study, problem, candidate)))
 
 
-def _failure(problem: Problem, candidate: Candidate, error: BaseException) -> Failure:
+def _failure(problem: SplitProblem, candidate: Candidate, error: BaseException) -> Failure:
     return Failure(problem.name, None, candidate.solver, f"{type(error).__name__}: {error}")
 
 
 def _entries(
     study: Study,
-    problem: Problem,
+    problem: SplitProblem,
     chosen: Sequence[Candidate],
     used: Mapping[Candidate, Candidate],
-    models: Mapping[Candidate, Delivered],
-) -> tuple[list[Entry], list[LeftOut]]:
+    models: Mapping[Candidate, FinalOutcome],
+) -> tuple[list[Finalist], list[LeftOut]]:
     """Return the entries of the candidates whose refit succeeded, with test scores, and what failed."""
     left_out: list[LeftOut] = []
 
-    def made(candidate: Candidate) -> Entry | None:
+    def made(candidate: Candidate) -> Finalist | None:
         refitted = build_model(candidate, models, problem)
         return None if refitted is None else entry_of(study, problem, used.get(candidate, candidate), refitted)
 

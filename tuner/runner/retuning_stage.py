@@ -17,39 +17,39 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.evaluation.models import kept_scores
 from ranktune.tuner.policy.blends import scale, without_luck
 from ranktune.tuner.retuning.continuing import continued, entry_of_continued, is_preferred
-from ranktune.tuner.retuning.decision import KEEP, REFIT, REPLACE, Verdict, unseen, verdict_of
+from ranktune.tuner.retuning.decision import KEEP, REFIT, REPLACE, RetuneDecision, unseen, verdict_of
 from ranktune.tuner.retuning.earlier import Earlier, load_earlier
-from ranktune.tuner.retuning.portfolio import Configuration, Part
+from ranktune.tuner.retuning.portfolio import DeliveredConfiguration, SolverConfiguration
 from ranktune.tuner.retuning.versions import DECISION
 from ranktune.tuner.runner.choice_stages import BASELINE, BLEND, ESTIMATE, SAVE
 from ranktune.tuner.runner.refitting import Refits
 from ranktune.tuner.runner.search_stages import SCORING
-from ranktune.tuner.runner.stage import Stage, State
+from ranktune.tuner.runner.stage import SplitState, Stage
 from ranktune.tuner.samplers.first import alike
-from ranktune.tuner.selection.finals import Candidate, Choice, Entry, task_of
+from ranktune.tuner.selection.finals import Candidate, FinalChoice, Finalist, task_of
 from ranktune.tuner.splits.seals import sealing, write_sealed
 from ranktune.tuner.statistics.measured import Interval
 from ranktune.tuner.storage.record import number_of
 from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import writing
-from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.problem import SplitProblem
 
 REFITTED = "refit.json"
 """The model of the incumbent's configuration, fitted to the new data."""
 
 
-def _decided(state: State) -> Verdict:
+def _decided(state: SplitState) -> RetuneDecision:
     earlier, session, problem = load_earlier(state.session.folder.path), state.session, state[SCORING]
     incumbent, chosen = state[BASELINE], state[SAVE].entries[0]
     assert earlier is not None and incumbent is not None, "retune wrote it, and declared the baseline"
     former = _former(state, earlier.delivered)
     anew = chosen
-    contenders: dict[str, tuple[Entry, Interval | None]] = {REPLACE: (chosen, state[ESTIMATE])}
+    contenders: dict[str, tuple[Finalist, Interval | None]] = {REPLACE: (chosen, state[ESTIMATE])}
     if former.number == chosen.candidate.number and not former.members:
         contenders = {REFIT: (chosen, None)}
     elif can_load(state.study.serve, former.parts):
-        alone = Choice([former], former, [former])
+        alone = FinalChoice([former], former, [former])
         refits = Refits(state.study, problem, alone, session.executor, state.deadline)
         refits.begin([former])
         found = refits.ended([former])
@@ -71,8 +71,8 @@ def _decided(state: State) -> Verdict:
 
 
 def _continued(
-    state: State, earlier: Earlier, former: Candidate, contenders: Mapping[str, tuple[Entry, Interval | None]]
-) -> Entry | None:
+    state: SplitState, earlier: Earlier, former: Candidate, contenders: Mapping[str, tuple[Finalist, Interval | None]]
+) -> Finalist | None:
     """Return the incumbent that has learned on, None where validation does not prefer that."""
     study, problem, executor = state.study, state[SCORING], state.session.executor
     model = earlier.incumbent.path(state.session.folder.path.parent)
@@ -87,7 +87,9 @@ def _continued(
     return or_left_out("the current model that learns on", make, None, into=state.left_out)
 
 
-def _write(state: State, earlier: Earlier, verdict: Verdict, anew: Entry, continued_by: str | None) -> None:
+def _write(
+    state: SplitState, earlier: Earlier, verdict: RetuneDecision, anew: Finalist, continued_by: str | None
+) -> None:
     """Write the decision. What is current is moved once the version is complete, by `settle`."""
     folder, record, metric = state.session.folder.path, state.record, state.study.metric
     chosen = state[SAVE].entries[0].candidate
@@ -105,7 +107,9 @@ def _write(state: State, earlier: Earlier, verdict: Verdict, anew: Entry, contin
         "seen": verdict.seen,
         "continued_by": continued_by,
         "movement": earlier.movement(finished).as_dict(),
-        "configuration": asdict(Configuration.of(ordered) if verdict.decision == REPLACE else earlier.delivered),
+        "configuration": asdict(
+            DeliveredConfiguration.of(ordered) if verdict.decision == REPLACE else earlier.delivered
+        ),
         "delivered": {
             KEEP: {name: getattr(earlier.incumbent, name) for name in ("study", "model", "copy")},
             REFIT: {"study": folder.name, "model": REFITTED},
@@ -123,35 +127,37 @@ def _json(mean: Interval) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in (mean.mean, mean.low, mean.high)]
 
 
-def _former(state: State, known: Configuration) -> Candidate:
+def _former(state: SplitState, delivered: DeliveredConfiguration) -> Candidate:
     """Return the configuration of the incumbent as a candidate, with what its trials found."""
-    parts = [_part(state, part) for part in known.parts]
+    parts = [_member(state, member) for member in delivered.parts]
     if len(parts) == 1:
         return parts[0]
-    shares = {f"{part.solver} {k}": share for k, (part, share) in enumerate(zip(parts, known.shares, strict=True), 1)}
-    return Candidate(known.solver, shares, float("nan"), np.empty(0), 0, members=tuple(parts))
+    shares = {
+        f"{member.solver} {k}": share for k, (member, share) in enumerate(zip(parts, delivered.shares, strict=True), 1)
+    }
+    return Candidate(delivered.solver, shares, float("nan"), np.empty(0), 0, members=tuple(parts))
 
 
-def _part(state: State, part: Part) -> Candidate:
+def _member(state: SplitState, member: SolverConfiguration) -> Candidate:
     space, record = state.study.union_space(), state.record
-    given = space.configuration(part.solver, part.params)
-    for trial in record.trials() if given is not None else ():
-        if trial.state == TrialState.COMPLETE and trial.value is not None and alike(trial.params, given or {}):
+    wanted = space.configuration(member.solver, member.params)
+    for trial in record.trials() if wanted is not None else ():
+        if trial.state == TrialState.COMPLETE and trial.value is not None and alike(trial.params, wanted or {}):
             values, params = record.per_query(trial)[state.study.metric], space.split(trial.params)[1]
             return Candidate(
-                part.solver, params, trial.value, values, 1, number=number_of(trial), vali_weights=record.weights
+                member.solver, params, trial.value, values, 1, number=number_of(trial), vali_weights=record.weights
             )
-    return Candidate(part.solver, part.params, float("nan"), np.empty(0), 0)
+    return Candidate(member.solver, member.params, float("nan"), np.empty(0), 0)
 
 
-def _values(state: State, former: Candidate) -> Floats:
+def _values(state: SplitState, former: Candidate) -> Floats:
     """Return what the configuration scored by validation, (n_vali,), empty where that is not known."""
     if not former.members:
         return former.vali
     return state.session.executor.call(blended_values, state.study, state[SCORING], former)
 
 
-def blended_values(study: Study, problem: Problem, former: Candidate) -> Floats:
+def blended_values(study: Study, problem: SplitProblem, former: Candidate) -> Floats:
     """Return what a blend scores by the scores that the trials of its members left, empty where one left none."""
     queries, metric = problem.validation_queries, parse_metric(study.metric)
     total, lead = np.zeros(queries.n_documents), np.zeros(queries.n_queries)

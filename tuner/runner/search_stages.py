@@ -20,9 +20,9 @@ from optuna.trial import FrozenTrial, TrialState
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import Damaged, StudyError
 from ranktune.solvers.metrics.means import mean_of
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import Task, TaskOutcome
 from ranktune.tuner.retuning.earlier import load_earlier
-from ranktune.tuner.runner.stage import Stage, State
+from ranktune.tuner.runner.stage import SplitState, Stage
 from ranktune.tuner.samplers.space import UnionSpace
 from ranktune.tuner.search.dispatcher import outcome_of
 from ranktune.tuner.search.loop import CTRL_C, TrialLoop
@@ -33,7 +33,7 @@ from ranktune.tuner.storage.record import DamagedArrays, Record, number_of
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import lost_trials
 from ranktune.tuner.study.home import writing
-from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.problem import SplitProblem
 from ranktune.tuner.study.tasks import Tasks, without_path
 from ranktune.tuner.workers.executor import Executor
 
@@ -44,18 +44,18 @@ SCORED, ANSWERED = "scored.json", "answered.json"
 answer from, until it is finished."""
 
 
-def scored_once(path: Path, problem: Problem, study: Study, seconds: float, *, begun: bool) -> bool:
+def scored_once(path: Path, problem: SplitProblem, study: Study, seconds: float, *, begun: bool) -> bool:
     """Return whether trials are scored once; seconds are those of all workers together.
 
     Studies that have begun without the decision go on with their folds.
     """
-    known = _kept(path / SCORED, lambda text: {"once": True, "folds": False}[text], begun=begun)
-    if known is not None:
-        return known
+    stored = _kept(path / SCORED, lambda text: {"once": True, "folds": False}[text], begun=begun)
+    if stored is not None:
+        return stored
     chosen = study.folds is not None or study.repeats > 1 or study.plan != "auto" or study.full
     if begun or chosen or not isinstance(problem.plan, tuple) or not math.isfinite(seconds):
         return False
-    once = problem.durations.is_scored_once(seconds, given=problem.has_given_queries)
+    once = problem.durations.is_scored_once(seconds, is_given=problem.has_given_queries)
     _keep(path / SCORED, "once" if once else "folds")
     return once
 
@@ -84,7 +84,7 @@ def _keep(path: Path, text: str) -> None:
         write_sealed(path, text)
 
 
-def _decide(state: State) -> Problem:
+def _decide(state: SplitState) -> SplitProblem:
     """Return the problem as its trials are scored."""
     problem, folder = state.problem, state.session.folder.split(state.problem.name)
     seconds, begun = state.deadline.left * state.session.executor.jobs, bool(state.record.trials())
@@ -97,7 +97,7 @@ def _decide(state: State) -> Problem:
 SCORING = Stage("scoring", _decide, text=lambda state: None)
 
 
-def _search(state: State) -> str:
+def _search(state: SplitState) -> str:
     """Run the missing trials, and return why no more were run."""
     study, session, record = state.study, state.session, state.record
     problem, tasks = state[SCORING], Tasks(state.study, state.problem.folder)
@@ -130,8 +130,8 @@ def _search(state: State) -> str:
     except DamagedArrays:
         repair(record, study.union_space(), tasks, session.executor, session.objective, session.progress.stage)
         loop = begin()
-    if known := answered(session.folder.split(problem.name), record, study):
-        return known
+    if answer := answered(session.folder.split(problem.name), record, study):
+        return answer
     loop.run()
     if loop.ended == CTRL_C:
         done, name = len(record.trials()), session.folder.path.name
@@ -153,8 +153,8 @@ def keep_answered(folder: Path, search: Json) -> None:
 
 def answered(folder: Path, record: Record, study: Study) -> str:
     """Return why the search ended that an answer was given from; "" without one, or where trials were added since."""
-    known: Json = _kept(folder / ANSWERED, json.loads, begun=False) or {"ended": ""}
-    return str(known["ended"]) if known == search_of(record, study, known["ended"]) else ""
+    stored: Json = _kept(folder / ANSWERED, json.loads, begun=False) or {"ended": ""}
+    return str(stored["ended"]) if stored == search_of(record, study, stored["ended"]) else ""
 
 
 SEARCH = Stage("search", _search, (SCORING,))
@@ -170,7 +170,7 @@ def repair(
     space: UnionSpace,
     tasks: Tasks,
     executor: Executor,
-    objective: Callable[[Task], Outcome],
+    objective: Callable[[Task], TaskOutcome],
     say: Callable[[str], None],
 ) -> None:
     """Evaluate the trials whose arrays are gone or damaged again, and write their arrays.
@@ -189,10 +189,10 @@ def repair(
     numbers = ", ".join(str(number_of(trial)) for trial in damaged)
     say(f"the stored arrays of trial {numbers} are damaged: evaluated again from the same parameters")
     for trial in damaged:
-        outcome, mean = Outcome(), math.nan
+        outcome, mean = TaskOutcome(), math.nan
         for task in _tasks(trial, space, tasks):
             returned = outcome_of(executor.submit(objective, replace(task, incumbent=None)))
-            outcome = returned if isinstance(returned, Outcome) else Outcome(error=str(returned))
+            outcome = returned if isinstance(returned, TaskOutcome) else TaskOutcome(error=str(returned))
             mean = math.nan if outcome.error else mean_of(outcome.per_query[record.metric], record.weights)
             if math.isclose(mean, trial.value or 0.0, rel_tol=0.0, abs_tol=ALIKE):
                 break

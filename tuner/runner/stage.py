@@ -29,12 +29,12 @@ from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Event, Events
 from ranktune.tuner.study.home import StudyFolder, writing
-from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.problem import SplitProblem
 from ranktune.tuner.workers.executor import Executor, InProcess
 
 
 @dataclass(frozen=True, eq=False)
-class Session:
+class StageSession:
     """A study while a process runs it.
 
     Attributes
@@ -73,7 +73,7 @@ class Session:
         if self.owner is not None:
             self.owner.check()
 
-    def record(self, problem: Problem) -> Record:
+    def record(self, problem: SplitProblem) -> Record:
         """Open the record of a split, with what workers need to join it."""
         folder = self.folder.split(problem.name)
         with writing(folder):
@@ -88,7 +88,7 @@ class Session:
             weights=problem.validation_weights,
         )
         if self.owner is not None:
-            record.leases.held = self.owner.held
+            record.leases.ownership = self.owner.ownership
         place = str(problem.folder.resolve())
         declared = Declaration(self.study.as_dict(), this_version(), this_host(), place, self.locations.artifacts)
         try:
@@ -109,7 +109,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class SplitState:
     """What is known of one split after some stages.
 
     Attributes
@@ -126,16 +126,16 @@ class State:
         Given the state with the choice of the split, gives the answer if this is the last split.
     """
 
-    session: Session
-    problem: Problem
+    session: StageSession
+    problem: SplitProblem
     record: Record
     deadline: Deadline
     begun: float
-    given: float
+    allotted: float
     results: Mapping[str, Any] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     left_out: list[LeftOut] = field(default_factory=list)
-    answer: Callable[[State], None] = lambda state: None
+    answer: Callable[[SplitState], None] = lambda state: None
 
     def __getitem__(self, stage: Stage[T]) -> T:
         """Return the result of a finished stage."""
@@ -147,7 +147,7 @@ class State:
         """The declaration of the study."""
         return self.session.study
 
-    def having(self, stage: Stage[T], result: T, seconds: float = 0.0) -> State:
+    def having(self, stage: Stage[T], result: T, seconds: float = 0.0) -> SplitState:
         """Return the state after a stage."""
         results, took = {**self.results, stage.name: result}, {**self.seconds, stage.name: seconds}
         return replace(self, results=results, seconds=took)
@@ -168,7 +168,7 @@ class Instead(Generic[T_co]):
     """
 
     what: str
-    make: Callable[[State], T_co]
+    make: Callable[[SplitState], T_co]
     remedy: str = "The result is saved without it."
 
 
@@ -194,27 +194,27 @@ class Stage(Generic[T]):
     """
 
     name: str
-    run: Callable[[State], T]
+    run: Callable[[SplitState], T]
     needs: tuple[Stage[Any], ...] = ()
-    text: Callable[[State], str | None] = lambda state: ""
+    text: Callable[[SplitState], str | None] = lambda state: ""
     instead: Instead[T] | None = None
     beside: bool = False
 
-    def __call__(self, state: State) -> State:
+    def __call__(self, state: SplitState) -> SplitState:
         """Return the state with the result of this stage, and the seconds that it took."""
-        begun, known = time.monotonic(), len(state.left_out)
+        begun, before = time.monotonic(), len(state.left_out)
         result = self._made(state) if self.instead is None else self._made_or_left_out(state, self.instead)
-        for place, missing in enumerate(state.left_out[known:], start=known):
+        for place, missing in enumerate(state.left_out[before:], start=before):
             state.left_out[place] = replace(missing, split=state.problem.name)
             state.session.log(state.left_out[place])
         return state.having(self, result, round(time.monotonic() - begun, 3))
 
-    def _made_or_left_out(self, state: State, instead: Instead[T]) -> T:
+    def _made_or_left_out(self, state: SplitState, instead: Instead[T]) -> T:
         """Return the result, or what stands for it."""
         made: list[T] = or_left_out(instead.what, lambda: [self._made(state)], [], instead.remedy, into=state.left_out)
         return made[0] if made else instead.make(state)
 
-    def _made(self, state: State) -> T:
+    def _made(self, state: SplitState) -> T:
         """Return the result, and say before that it is made."""
         if (text := self.text(state)) is not None:
             label = f"{state.problem.name}: " if state.problem.name and text else ""
@@ -222,7 +222,7 @@ class Stage(Generic[T]):
         return self.run(state)
 
 
-def run_stages(stages: Sequence[Stage[Any]], state: State, keep: Sequence[Stage[Any]] = ()) -> State:
+def run_stages(stages: Sequence[Stage[Any]], state: SplitState, keep: Sequence[Stage[Any]] = ()) -> SplitState:
     """Return the state after all stages, in their order, with the results of those in `keep`.
 
     A stage begins once those that it needs have ended. Other results are dropped once no later stage needs them. Raises
@@ -233,7 +233,7 @@ def run_stages(stages: Sequence[Stage[Any]], state: State, keep: Sequence[Stage[
         if missing := [need.name for need in stage.needs if need.name not in done]:
             raise StudyError(f"stage '{stage.name}' needs {', '.join(missing)}: list what it needs before it.")
         done.add(stage.name)
-    running: dict[str, Future[State]] = {}
+    running: dict[str, Future[SplitState]] = {}
     pool = ThreadPoolExecutor(max(len(stages), 1))
     try:
         for place, stage in enumerate(stages, start=1):
@@ -247,15 +247,15 @@ def run_stages(stages: Sequence[Stage[Any]], state: State, keep: Sequence[Stage[
         state = _joined(state, [*running.values()])
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # after an error, functions end with their executor
-    kept = {value.name for value in keep}
+    names = {value.name for value in keep}
     return replace(
         state,
-        results={name: value for name, value in state.results.items() if name in kept},
+        results={name: value for name, value in state.results.items() if name in names},
         seconds={stage.name: state.seconds[stage.name] for stage in stages},
     )
 
 
-def _joined(state: State, others: Sequence[Future[State]]) -> State:
+def _joined(state: SplitState, others: Sequence[Future[SplitState]]) -> SplitState:
     """Return a state with what stages beside it have added, once they have ended."""
     for other in (future.result() for future in others):
         results, seconds = {**other.results, **state.results}, {**other.seconds, **state.seconds}

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from ranktune.solvers.core.errors import WorkerLost
 from ranktune.tuner.evaluation.evaluate import attempt
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import Task, TaskOutcome
 from ranktune.tuner.runner.joining import Joinable, JoinedSplit
 from ranktune.tuner.search.dispatcher import GRACE, lost_twice, outcome_of, own_name
 from ranktune.tuner.storage.leases import Lease
@@ -43,13 +43,13 @@ class JoinedWorker:
         on_message: Callable[[str], None],
         *,
         wait: float = WAIT,
-        objective: Callable[[Task], Outcome] = attempt,
+        objective: Callable[[Task], TaskOutcome] = attempt,
     ) -> None:
         self._study, self._executor, self._on_message, self._wait = study, executor, on_message, wait
         self._objective = objective
         self.name = f"{own_name()}/joined"
         self.done = self.put_back = 0
-        self._running: dict[Future[Outcome], tuple[JoinedSplit, Lease]] = {}
+        self._running: dict[Future[TaskOutcome], tuple[JoinedSplit, Lease]] = {}
         self._joined: dict[str, JoinedSplit] = {}
         self._last_heartbeat, self._busy = float("-inf"), time.monotonic()
 
@@ -121,13 +121,13 @@ class JoinedWorker:
                 self._running[self._executor.submit(self._objective, task)] = split, lease
         return took
 
-    def _completed(self, seconds: float) -> Iterable[Future[Outcome]]:
+    def _completed(self, seconds: float) -> Iterable[Future[TaskOutcome]]:
         if not self._running:
             time.sleep(seconds)
             return ()
         return wait(self._running, timeout=seconds, return_when=FIRST_COMPLETED).done
 
-    def _deliver(self, futures: Iterable[Future[Outcome]]) -> None:
+    def _deliver(self, futures: Iterable[Future[TaskOutcome]]) -> None:
         for future in futures:
             split, lease = self._running[future]  # until it is delivered: an interrupt gives it back
             outcome = outcome_of(future)
@@ -156,7 +156,7 @@ class JoinedWorker:
         self._running.clear()
 
 
-def _summary(outcome: Outcome) -> str:
+def _summary(outcome: TaskOutcome) -> str:
     """Return how a trial ended, in a few words."""
     if outcome.error:
         return f"failed: {outcome.error}"

@@ -43,14 +43,14 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Split:
+class AxisSplit:
     """A question about one axis: is it above the threshold, or for a category, is it none of the excluded ones."""
 
     axis: int
     threshold: float
     excluded: tuple[float, ...] | None
-    no: Leaf | Split
-    yes: Leaf | Split
+    no: Leaf | AxisSplit
+    yes: Leaf | AxisSplit
 
     def decide(self, values: Floats) -> Booleans:
         """Return the decision for each row, (m,)."""
@@ -66,7 +66,7 @@ class LearntActivity:
     deciding are all axes that trees ask about.
     """
 
-    steps: tuple[tuple[tuple[int, ...], Leaf | Split], ...]
+    steps: tuple[tuple[tuple[int, ...], Leaf | AxisSplit], ...]
     deciding: frozenset[int]
 
     def __call__(self, rows: Floats) -> Booleans:
@@ -97,18 +97,18 @@ def learn_activity(axes: Sequence[Axis], rows: Floats, asked: Booleans) -> Learn
     for j in np.argsort(-counts, kind="stable").tolist():
         if 0 < counts[j] < len(rows):
             together.setdefault(asked[:, j].tobytes(), []).append(j)
-    known = [j for j in range(len(axes)) if counts[j] == len(rows) and axes[j].count > 1]
+    always = [j for j in range(len(axes)) if counts[j] == len(rows) and axes[j].count > 1]
     steps, deciding = [], set[int]()
     for group in together.values():
-        parents = sorted(known, key=lambda j: (axes[j].count, j))
+        parents = sorted(always, key=lambda j: (axes[j].count, j))
         steps.append((tuple(group), _grown(axes, values, asked[:, group[0]], parents, MAX_DEPTH, deciding)))
-        known += group
+        always += group
     return LearntActivity(tuple(steps), frozenset(deciding))
 
 
 def _grown(
     axes: Sequence[Axis], values: Floats, labels: Booleans, parents: Sequence[int], depth: int, deciding: set[int]
-) -> Leaf | Split:
+) -> Leaf | AxisSplit:
     """Return the tree that predicts labels, (n,), from the parents' values, which are noted as deciding."""
     if labels.all() or not labels.any():
         return Leaf(bool(labels[0]))
@@ -119,10 +119,10 @@ def _grown(
     place = int(np.argmax(scores))
     _, threshold, excluded = cuts[place]
     deciding.add(parents[place])
-    split = Split(parents[place], threshold, excluded, Leaf(False), Leaf(True))
+    split = AxisSplit(parents[place], threshold, excluded, Leaf(False), Leaf(True))
     yes = split.decide(values)
     no, rest = (_grown(axes, values[some], labels[some], parents, depth - 1, deciding) for some in (~yes, yes))
-    return Split(split.axis, threshold, excluded, no, rest)
+    return AxisSplit(split.axis, threshold, excluded, no, rest)
 
 
 def _best_cut(column: Floats, labels: Booleans, category: bool) -> tuple[float, float, tuple[float, ...] | None]:

@@ -19,8 +19,8 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.gp.encoding import Encoding
-from ranktune.tuner.gp.hyperparameters import Observed, relative_variance, relative_variances, representatives
+from ranktune.tuner.gp.encoding import SpaceEncoding
+from ranktune.tuner.gp.hyperparameters import FittedTrials, relative_variance, relative_variances, representatives
 from ranktune.tuner.gp.paths import Paths
 from ranktune.tuner.gp.posterior import (
     Hyperparameters,
@@ -30,7 +30,7 @@ from ranktune.tuner.gp.posterior import (
     squared_distances,
     standardise,
 )
-from ranktune.tuner.samplers.history import UNKNOWN_NOISE, Declared, arranged
+from ranktune.tuner.samplers.history import UNKNOWN_NOISE, DeclaredSpace, arranged
 
 MAX_TRIALS_IN_BELIEF = 150
 """Largest number of trials of a belief."""
@@ -38,7 +38,7 @@ GRID = 41
 """Points of a slice along a number."""
 
 
-class Space(Declared, Protocol):
+class Space(DeclaredSpace, Protocol):
     """The part of a UnionSpace that a belief uses."""
 
     def defaults(self) -> list[dict[str, Value]]:
@@ -89,7 +89,7 @@ class Belief:
     """
 
     space: Space
-    encoding: Encoding
+    encoding: SpaceEncoding
     chosen: Ints
     rows: Floats
     posterior: Posterior
@@ -208,17 +208,19 @@ def fit_belief(space: Space, observed: Sequence[Observation], most: int = MAX_TR
     if not encoding.varying:
         return None
     gains = gains[chosen]
-    given = np.array(
+    variances = np.array(
         [np.nan if observed[i].variance is None else observed[i].variance for i in chosen], dtype=np.float64
     )
-    noise = np.where(finite[chosen], 1.0, UNKNOWN_NOISE) * relative_variance(np.nan_to_num(given, nan=0.0, posinf=0.0))
+    noise = np.where(finite[chosen], 1.0, UNKNOWN_NOISE) * relative_variance(
+        np.nan_to_num(variances, nan=0.0, posinf=0.0)
+    )
     extra = np.array([observed[i].partial or 0.0 for i in chosen], dtype=np.float64)
     E = encoding.embed(rows)
-    theta = Observed(E, gains, noise, encoding.axis_of_column, extra=extra).fit()
+    theta = FittedTrials(E, gains, noise, encoding.axis_of_column, extra=extra).fit()
     e = relative_variances(gains, extra)
     posterior = Posterior.of(E, standardise(gains), noise, Hyperparameters.from_log(theta), encoding.axis_of_column, e)
-    kept = compress_losers(gains)
-    return Belief(space, encoding, chosen, rows, posterior, float(kept.mean()), float(kept.std()))
+    compressed = compress_losers(gains)
+    return Belief(space, encoding, chosen, rows, posterior, float(compressed.mean()), float(compressed.std()))
 
 
 def _any_value(distribution: BaseDistribution) -> object:

@@ -22,9 +22,9 @@ from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 
 @cache
 def _portfolios() -> Mapping[str, Sequence[Mapping[str, Value]]]:
-    known: Mapping[str, Sequence[Mapping[str, Value]]]
-    known = json.loads(files(__package__).joinpath("portfolio.json").read_text(encoding="utf-8"))["portfolios"]
-    return known
+    portfolios: Mapping[str, Sequence[Mapping[str, Value]]]
+    portfolios = json.loads(files(__package__).joinpath("portfolio.json").read_text(encoding="utf-8"))["portfolios"]
+    return portfolios
 
 
 def portfolio(solver: str) -> Sequence[Mapping[str, Value]]:
@@ -52,8 +52,8 @@ def _first(space: UnionSpace, *, few: bool = False) -> tuple[Mapping[str, Value]
     by_solver = []
     for defaults in _in_order(space) if few else space.defaults():
         solver = str(defaults[SOLVER])
-        given = (*space.first.get(solver, ()), *(() if space.alone else portfolio(solver)))
-        every = (space.configuration(solver, values) for values in given)
+        listed = (*space.first.get(solver, ()), *(() if space.alone else portfolio(solver)))
+        every = (space.configuration(solver, values) for values in listed)
         configurations: list[dict[str, Value]] = []
         for params in every:
             if params is not None and not any(is_alike(params, other) for other in configurations):

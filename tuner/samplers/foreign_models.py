@@ -32,10 +32,10 @@ def configuration_of(solver: str, estimator: Any) -> dict[str, Value]:
     >>> configuration_of("LambdaMART", LGBMRanker(num_leaves=15, reg_lambda=0.0))["leaves"]
     15
     """
-    given, result = estimator.get_params(deep=False), dict[str, Value]()
+    params, result = estimator.get_params(deep=False), dict[str, Value]()
     for parameter in SOLVERS.find(solver).space:
         names = (parameter.name, *SAME_AS.get(parameter.name, ()))
-        value = next((given[name] for name in names if given.get(name) is not None), None)
+        value = next((params[name] for name in names if params.get(name) is not None), None)
         if isinstance(parameter, Choice):
             if value in parameter.choices:
                 result[parameter.name] = value

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 def parameters_of(space: Sequence[Parameter] | Sequence[Dimension] | JsonView) -> tuple[Parameter, ...]:
     """Return a search space, given as parameters, as names with distributions or dimensions, or as named dimensions."""
     if isinstance(space, Mapping):
-        return tuple(_parameter(name, given) for name, given in space.items())
+        return tuple(_parameter(name, dimension) for name, dimension in space.items())
     return tuple(_parameter(_name(each), each) if _is_dimension(each) else each for each in space)
 
 
 def overrides_of(space: JsonView) -> Json:
     """Return the overrides of a search space as JSON has them: distributions as their bounds or choices."""
     return {
-        name: _override(name, given) if isinstance(given, BaseDistribution) or _is_dimension(given) else given
-        for name, given in space.items()
+        name: _override(name, value) if isinstance(value, BaseDistribution) or _is_dimension(value) else value
+        for name, value in space.items()
     }
 
 
@@ -44,8 +44,8 @@ def distribution_of(name: str, dimension: Dimension) -> BaseDistribution:
 
     if isinstance(dimension, Categorical):
         if dimension.prior is not None:
-            given = list(dimension.prior)
-            raise ParameterError(f"space: '{name}' has prior={given}: no sampler weighs categories. Leave prior out.")
+            choices = list(dimension.prior)
+            raise ParameterError(f"space: '{name}' has prior={choices}: no sampler weighs categories. Leave prior out.")
         return CategoricalDistribution(tuple(map(_plain, dimension.categories)))
     if not isinstance(dimension, Real | Integer):
         raise ParameterError(f"space: '{name}' is {dimension!r}: give Real, Integer or Categorical of skopt.space.")
@@ -57,15 +57,15 @@ def distribution_of(name: str, dimension: Dimension) -> BaseDistribution:
     return FloatDistribution(float(low), float(high), log=log)
 
 
-def _override(name: str, given: object) -> object:
-    parameter = _parameter(name, given)
+def _override(name: str, value: object) -> object:
+    parameter = _parameter(name, value)
     if isinstance(parameter, Choice):
         return list(parameter.choices)
     return {"low": parameter.low, "high": parameter.high, "log": parameter.log}
 
 
-def _parameter(name: str, given: object) -> Parameter:
-    distribution = distribution_of(name, given) if _is_dimension(given) else given
+def _parameter(name: str, value: object) -> Parameter:
+    distribution = distribution_of(name, value) if _is_dimension(value) else value
     match distribution:
         case FloatDistribution(step=None):
             return Float(name, distribution.low, distribution.high, log=distribution.log)
@@ -76,15 +76,15 @@ def _parameter(name: str, given: object) -> Parameter:
         case FloatDistribution() | IntDistribution():
             raise ParameterError(f"space: '{name}' has steps of {distribution.step}. Leave step out, or list choices.")
     raise ParameterError(
-        f"space: '{name}' is {given!r}: give a FloatDistribution, IntDistribution or CategoricalDistribution of "
+        f"space: '{name}' is {value!r}: give a FloatDistribution, IntDistribution or CategoricalDistribution of "
         "Optuna, a Real, Integer or Categorical of scikit-optimize, or a sequence of Float, Int and Choice of "
         "ranktune.solvers."
     )
 
 
-def _is_dimension(given: object) -> TypeGuard[Dimension]:
-    known = sys.modules.get("skopt.space")
-    return known is not None and isinstance(given, known.Dimension)
+def _is_dimension(value: object) -> TypeGuard[Dimension]:
+    skopt = sys.modules.get("skopt.space")
+    return skopt is not None and isinstance(value, skopt.Dimension)
 
 
 def _name(dimension: Dimension) -> str:

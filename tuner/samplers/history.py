@@ -33,9 +33,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.space import When
-from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules
+from ranktune.tuner.gp.encoding import Axis, AxisRule, AxisRules, SpaceEncoding
 from ranktune.tuner.gp.hyperparameters import relative_variance
-from ranktune.tuner.gp.proposal import Trials
+from ranktune.tuner.gp.proposal import ObservedTrials
 from ranktune.tuner.samplers.activity import learn_activity
 
 VARIANCE, PARTIAL, SECONDS = "variance", "partial_variance", "seconds"
@@ -44,7 +44,7 @@ UNKNOWN_NOISE = 4.0
 """Relative noise variance of a failed trial, and of a pruned one without a variance."""
 
 
-class Declared(Protocol):
+class DeclaredSpace(Protocol):
     """A search space with declared parameters and conditions, such as a UnionSpace."""
 
     distributions: dict[str, BaseDistribution]
@@ -56,18 +56,18 @@ ParamValue: TypeAlias = CategoricalChoiceType
 
 
 @dataclass(frozen=True, eq=False)
-class History:
+class TrialHistory:
     """The trials of a study, encoded.
 
-    taken     (t, d) what the trials asked for, NaN elsewhere (ranktune.tuner.gp.encoding.covered)
+    tried     (t, d) what the trials asked for, NaN elsewhere (ranktune.tuner.gp.encoding.covered)
     numbers   (n,) trial numbers of trials.rows; complete: (n,), false for pruned and failed trials
     running   numbers of the other running trials, whether or not their configuration is known yet
     """
 
-    encoding: Encoding
+    encoding: SpaceEncoding
     distributions: Mapping[str, BaseDistribution]
-    trials: Trials
-    taken: Floats
+    trials: ObservedTrials
+    tried: Floats
     numbers: Ints
     complete: NDArray[np.bool_]
     running: frozenset[int]
@@ -108,9 +108,9 @@ def read(
     study: Study,
     current: FrozenTrial | None,
     distributions: Mapping[str, BaseDistribution],
-    conditions: Declared | None = None,
+    conditions: DeclaredSpace | None = None,
     suggested: Mapping[int, Mapping[str, ParamValue]] | None = None,
-) -> History:
+) -> TrialHistory:
     """Return the trials before current over the parameters of distributions.
 
     suggested: by trial number, values already suggested to running trials.
@@ -122,29 +122,29 @@ def read(
     ended = seen.has(TrialState.COMPLETE) | seen.has(TrialState.PRUNED)
     encoding = _encoding(axes, distributions, rows[ended], asked[ended], conditions)
     evaluated = _evaluated(study, seen, rows)
-    coming, known = np.full(rows.shape, np.nan), np.zeros(rows.shape, dtype=bool)
-    if suggested and (given := [place for place, number in enumerate(seen.numbers.tolist()) if number in suggested]):
-        some = [suggested[number] for number in seen.numbers[given].tolist()]
-        coming[given], known[given] = _rows(some, axes, distributions)
+    coming, shown = np.full(rows.shape, np.nan), np.zeros(rows.shape, dtype=bool)
+    if suggested and (places := [place for place, number in enumerate(seen.numbers.tolist()) if number in suggested]):
+        some = [suggested[number] for number in seen.numbers[places].tolist()]
+        coming[places], shown[places] = _rows(some, axes, distributions)
     is_running = seen.has(TrialState.RUNNING)
-    pending = is_running & (asked | known).any(axis=1)
+    pending = is_running & (asked | shown).any(axis=1)
     always = asked[ended].all(axis=0) if ended.any() else np.zeros(len(axes), dtype=bool)
     # a trial that gets its values one by one, with a suggestion that is known, counts with that alone
-    amid = is_running & known.any(axis=1) & ~(asked | ~always).all(axis=1)
+    amid = is_running & shown.any(axis=1) & ~(asked | ~always).all(axis=1)
     lost = (asked & np.isnan(rows)).any(axis=1)  # a value that is no longer among the choices
     foreign = seen.has(TrialState.PRUNED) & (seen.noted[:, 3] > 0.0)
-    taken = np.vstack([rows[asked.any(axis=1) & ~amid & ~lost & ~foreign], coming[pending & known.any(axis=1)]])
-    kept = np.flatnonzero(evaluated.kept).tolist()
-    observed = Trials(
-        rows[evaluated.kept], evaluated.gains[0], evaluated.noise,
+    tried = np.vstack([rows[asked.any(axis=1) & ~amid & ~lost & ~foreign], coming[pending & shown.any(axis=1)]])
+    chosen = np.flatnonzero(evaluated.has_gain).tolist()
+    observed = ObservedTrials(
+        rows[evaluated.has_gain], evaluated.gains[0], evaluated.noise,
         np.where(asked, rows, coming)[pending], tuple(evaluated.gains[1:]),
-        _constraints([seen.constraints[k] for k in kept]), evaluated.extra, seen.noted[kept, 2],
+        _constraints([seen.constraints[k] for k in chosen]), evaluated.extra, seen.noted[chosen, 2],
     )  # fmt: skip
     running = frozenset(seen.numbers[is_running].tolist())
-    return History(encoding, distributions, observed, taken, seen.numbers[kept], evaluated.complete, running)
+    return TrialHistory(encoding, distributions, observed, tried, seen.numbers[chosen], evaluated.complete, running)
 
 
-def arranged(space: Declared, configurations: Sequence[Mapping[str, object]]) -> tuple[Encoding, Floats]:
+def arranged(space: DeclaredSpace, configurations: Sequence[Mapping[str, object]]) -> tuple[SpaceEncoding, Floats]:
     """Return the encoding of a declared space, and configurations (by flat name) as masked rows, (n, d)."""
     distributions = space.distributions
     axes = tuple(_axis(name, distribution) for name, distribution in distributions.items())
@@ -187,9 +187,9 @@ def _rows(
     return _encoded(np.array(values, dtype=np.float64).reshape(len(values), 2, len(axes)), axes)
 
 
-def _encoded(given: Floats, axes: Sequence[Axis]) -> tuple[Floats, NDArray[np.bool_]]:
+def _encoded(values: Floats, axes: Sequence[Axis]) -> tuple[Floats, NDArray[np.bool_]]:
     """Return the rows of values as `_values` gives them, (n, 2, d), and which there are."""
-    rows, asked = given[:, 0].copy(), given[:, 1] > 0.0
+    rows, asked = values[:, 0].copy(), values[:, 1] > 0.0
     for j in np.flatnonzero(asked.any(axis=0)).tolist():
         highest = None if axes[j].choices else 2.0  # ranges may have changed
         rows[:, j] = np.clip(axes[j].encode(rows[:, j]), -1.0, highest)
@@ -232,21 +232,21 @@ _KNOWN: WeakKeyDictionary[Study, tuple[Mapping[str, BaseDistribution], dict[int,
 
 def _seen(study: Study, trials: Sequence[FrozenTrial], distributions: Mapping[str, BaseDistribution]) -> _Seen:
     """Return what is read of the trials: of those that have finished since the last time, and of those that run."""
-    before, known = _KNOWN.get(study, ({}, {}))
+    before, seen_lines = _KNOWN.get(study, ({}, {}))
     if before != distributions:
-        known = {}
-        _KNOWN[study] = dict(distributions), known
+        seen_lines = {}
+        _KNOWN[study] = dict(distributions), seen_lines
     d, k = len(distributions), len(study.directions)
     lines = []
     for trial in trials:
-        line = known.get(trial.number)
+        line = seen_lines.get(trial.number)
         if line is None or line.trial is not trial:
             read = [_number(trial.user_attrs.get(name)) for name in (VARIANCE, PARTIAL, SECONDS)]
             begin = [trial.number, trial.state, *read, float(EARLIER in trial.user_attrs), *_reported(trial, k)]
             numbers = np.concatenate([begin, _values(trial.params, distributions).ravel()])
             line = _Line(trial, numbers, trial.constraints)
             if trial.state.is_finished():
-                known[trial.number] = line
+                seen_lines[trial.number] = line
         lines.append(line)
     every = np.concatenate([np.empty(0), *(line.numbers for line in lines)]).reshape(len(lines), 6 + k + 2 * d)
     number, state, noted, reported, values = np.split(every, [1, 2, 6, 6 + k], axis=1)
@@ -288,9 +288,9 @@ def _number(value: object) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Evaluated:
-    """Which trials have gains, (n,), and their gains by objective; complete, noise and extra as in Trials."""
+    """Which trials have gains, (n,), and their gains by objective; complete, noise and extra as in ObservedTrials."""
 
-    kept: NDArray[np.bool_]
+    has_gain: NDArray[np.bool_]
     complete: NDArray[np.bool_]
     gains: list[Floats]
     noise: Floats
@@ -303,7 +303,7 @@ def _evaluated(study: Study, seen: _Seen, rows: Floats) -> _Evaluated:
     complete = seen.has(TrialState.COMPLETE) & ~np.isnan(values).any(axis=0)
     failed = seen.has(TrialState.FAIL) & ~np.isnan(rows).all(axis=1)
     pruned = seen.has(TrialState.PRUNED) & np.isfinite(values).all(axis=0)
-    kept = complete | failed | pruned
+    has_gain = complete | failed | pruned
     estimated = pruned & (partial >= 0.0)
     gains = []
     for sign, objective in zip(signs, values, strict=True):
@@ -315,10 +315,10 @@ def _evaluated(study: Study, seen: _Seen, rows: Floats) -> _Evaluated:
         low, high, middle = signed[finite].min(), signed[finite].max(), float(np.median(signed[finite]))
         stopped = np.where(estimated, signed, np.minimum(signed, middle))
         signed = np.where(complete, np.clip(signed, low, high), np.where(pruned, stopped, low))
-        gains.append(signed[kept])
+        gains.append(signed[has_gain])
     noise = np.where(complete | estimated, 1.0, UNKNOWN_NOISE) * relative_variance(variance)
     extra = np.where(estimated, partial, 0.0)
-    return _Evaluated(kept, complete[kept], gains, noise[kept], extra[kept])
+    return _Evaluated(has_gain, complete[has_gain], gains, noise[has_gain], extra[has_gain])
 
 
 def _constraints(by_trial: Sequence[Mapping[str, float]]) -> tuple[Floats, ...]:
@@ -333,17 +333,17 @@ def _encoding(
     distributions: Mapping[str, BaseDistribution],
     rows: Floats,
     asked: NDArray[np.bool_],
-    conditions: Declared | None,
-) -> Encoding:
+    conditions: DeclaredSpace | None,
+) -> SpaceEncoding:
     """Return the encoding with activity as declared, or as learnt from trials' rows."""
     if conditions is None:
-        return Encoding(axes, learn_activity(axes, rows, asked))
-    return Encoding(axes, Rules(_declared_rules(axes, distributions, conditions)))
+        return SpaceEncoding(axes, learn_activity(axes, rows, asked))
+    return SpaceEncoding(axes, AxisRules(_declared_rules(axes, distributions, conditions)))
 
 
 def _declared_rules(
-    axes: Sequence[Axis], distributions: Mapping[str, BaseDistribution], declared: Declared
-) -> tuple[Rule, ...]:
+    axes: Sequence[Axis], distributions: Mapping[str, BaseDistribution], declared: DeclaredSpace
+) -> tuple[AxisRule, ...]:
     place = {name: j for j, name in enumerate(distributions)}
     rules = []
     for name, conditions in declared.conditions.items():
@@ -352,5 +352,5 @@ def _declared_rules(
                 parent = place[when.name]
                 inside = [v for v in when.values if not np.isnan(_internal(distributions[when.name], v))]
                 numbers = np.array([_internal(distributions[when.name], v) for v in inside], dtype=np.float64)
-                rules.append(Rule(place[name], parent, tuple(axes[parent].encode(numbers).tolist())))
+                rules.append(AxisRule(place[name], parent, tuple(axes[parent].encode(numbers).tolist())))
     return tuple(rules)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ranktune.solvers.core.table import Table
+from ranktune.solvers.core.table import NamedTable
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,12 @@ class Preset:
     def __str__(self) -> str:
         return _in_words(self.values)
 
-    def missing(self, given: Mapping[str, object]) -> dict[str, object]:
-        """Return the settings that given leaves empty. The acquisition is one of sampler thompson alone."""
-        inapplicable = () if given["sampler"] == "thompson" else ("acquisition",)
-        return {name: value for name, value in self.values.items() if not given[name] and name not in inapplicable}
+    def missing(self, settings: Mapping[str, object]) -> dict[str, object]:
+        """Return the settings that these leave empty. The acquisition is one of sampler thompson alone."""
+        inapplicable = () if settings["sampler"] == "thompson" else ("acquisition",)
+        return {name: value for name, value in self.values.items() if not settings[name] and name not in inapplicable}
 
-    def kept(self, settings: Mapping[str, object]) -> str:
+    def unchanged(self, settings: Mapping[str, object]) -> str:
         """Return in a line the settings that are as they are here: those that were not given otherwise."""
         return _in_words({name: value for name, value in self.values.items() if settings[name] == value})
 
@@ -40,7 +40,7 @@ def _in_words(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {text}" for name, text in texts.items())
 
 
-PRESETS: Table[Preset] = Table(
+PRESETS: NamedTable[Preset] = NamedTable(
     "preset",
     {
         "elasticrank": Preset(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranktune.solvers.core.table import Entry, Table
+from ranktune.solvers.core.table import NamedTable, TableEntry
 from ranktune.tuner.policy.policy import POLICY
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SamplerPurpose:
     """What a sampler is made for: the arguments of `make_sampler`.
 
     space declares the conditions of parameters for thompson and skopt. acquisition is that of thompson. With costs,
@@ -38,35 +38,35 @@ class Wanted:
         return int(np.random.SeedSequence([self.seed, self.number]).generate_state(1)[0])
 
 
-def gp(wanted: Wanted) -> BaseSampler:
+def gp(wanted: SamplerPurpose) -> BaseSampler:
     """Return Optuna's Gaussian process; it draws conditional parameters at random, and would warn of each."""
     from optuna.samplers import GPSampler
 
     return GPSampler(seed=wanted.seed_of_trial, n_startup_trials=wanted.startup, warn_independent_sampling=False)
 
 
-def random(wanted: Wanted) -> BaseSampler:
+def random(wanted: SamplerPurpose) -> BaseSampler:
     """Return Optuna's random sampler."""
     from optuna.samplers import RandomSampler
 
     return RandomSampler(seed=wanted.seed_of_trial)
 
 
-def tpe(wanted: Wanted) -> BaseSampler:
+def tpe(wanted: SamplerPurpose) -> BaseSampler:
     """Return Optuna's tree-structured Parzen estimator."""
     from optuna.samplers import TPESampler
 
     return TPESampler(seed=wanted.seed_of_trial, n_startup_trials=wanted.startup)
 
 
-SAMPLERS: Table[Callable[[Wanted], BaseSampler]] = Table(
+SAMPLERS: NamedTable[Callable[[SamplerPurpose], BaseSampler]] = NamedTable(
     "sampler",
     {
-        "thompson": Entry("thompson:made"),
+        "thompson": TableEntry("thompson:made"),
         "random": random,
         "tpe": tpe,
-        "gp": Entry("registry", library="torch"),
-        "skopt": Entry("skopt:made", library="skopt"),
+        "gp": TableEntry("registry", library="torch"),
+        "skopt": TableEntry("skopt:made", library="skopt"),
     },
     package="ranktune.tuner.samplers",
     remedy="'thompson' needs nothing more.",
@@ -75,9 +75,9 @@ SAMPLERS: Table[Callable[[Wanted], BaseSampler]] = Table(
 
 
 def make_sampler(name: str, **wanted: Any) -> BaseSampler:
-    """Return the sampler for what is `Wanted`; its random numbers derive from (seed, number) only.
+    """Return the sampler for what is `SamplerPurpose`; its random numbers derive from (seed, number) only.
 
     Raises ParameterError for an unknown name, for gp without PyTorch and for skopt without
     scikit-optimize.
     """
-    return SAMPLERS.find(name)(Wanted(**wanted))
+    return SAMPLERS.find(name)(SamplerPurpose(**wanted))

@@ -19,9 +19,9 @@ from skopt.utils import cook_estimator, create_result, normalize_dimensions
 
 from ranktune.solvers.core.arrays import Floats, JsonView
 from ranktune.solvers.core.space import Choice, Int, Parameter, Value, middle
-from ranktune.tuner.gp.encoding import Encoding
+from ranktune.tuner.gp.encoding import SpaceEncoding
 from ranktune.tuner.gp.posterior import standardise
-from ranktune.tuner.samplers.history import History
+from ranktune.tuner.samplers.history import TrialHistory
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, clipped
 from ranktune.tuner.samplers.thompson import EncodedSampler
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
-    from ranktune.tuner.samplers.registry import Wanted
+    from ranktune.tuner.samplers.registry import SamplerPurpose
 
 
 class SkoptSampler(EncodedSampler):
@@ -43,7 +43,7 @@ class SkoptSampler(EncodedSampler):
 
     multi_objective = False
 
-    def _proposed(self, history: History, generator: np.random.Generator) -> Floats:
+    def _proposed(self, history: TrialHistory, generator: np.random.Generator) -> Floats:
         encoding, trials = history.encoding, history.trials
         if not encoding.varying:
             return encoding.only()
@@ -65,14 +65,14 @@ class SkoptSampler(EncodedSampler):
         return row
 
 
-def _points(encoding: Encoding, rows: Floats) -> list[list[float | int]]:
+def _points(encoding: SpaceEncoding, rows: Floats) -> list[list[float | int]]:
     """Return rows in scikit-optimize's format, without constant axes."""
     centres = np.array([0.0 if axis.choices else 0.5 for axis in encoding.axes])
     full = np.clip(np.where(np.isnan(rows), centres, rows), 0.0, [axis.choices or 1.0 for axis in encoding.axes])
     return [[int(row[j]) if encoding.axes[j].choices else float(row[j]) for j in encoding.varying] for row in full]
 
 
-def made(wanted: Wanted) -> BaseSampler:
+def made(wanted: SamplerPurpose) -> BaseSampler:
     """Return scikit-optimize's Gaussian process."""
     return SkoptSampler(seed=wanted.seed, startup=wanted.startup, conditions=wanted.space, number=wanted.number)
 

@@ -110,12 +110,12 @@ class UnionSpace:
         value inside. Where a declaration is left without a choice, what leads to it is no longer suggested. Raises
         ParameterError for an unknown name (with the nearest) or an override that cannot be.
         """
-        known = [SOLVER, *dict.fromkeys(name.partition("[")[0] for name in self._parameters)]
+        names = [SOLVER, *dict.fromkeys(name.partition("[")[0] for name in self._parameters)]
         for name in overrides:
-            if name not in known:
-                raise ParameterError(f"the space has no parameter '{name}'. {nearest(name, known)}")
-        kept = self._kept_solvers(overrides.get(SOLVER, list(self._solvers)))
-        spaces = {solver: confined(solver, self._solvers[solver], overrides) for solver in kept}
+            if name not in names:
+                raise ParameterError(f"the space has no parameter '{name}'. {nearest(name, names)}")
+        solvers = self._kept_solvers(overrides.get(SOLVER, list(self._solvers)))
+        spaces = {solver: confined(solver, self._solvers[solver], overrides) for solver in solvers}
         return type(self)(spaces, self.first, alone=self.alone)
 
     def _kept_solvers(self, override: object) -> list[str]:
@@ -132,9 +132,9 @@ def listed(first: Mapping[str, object]) -> dict[str, list[object]]:
     An estimator of another library gives the parameters that the solver shares with it.
     """
     result: dict[str, list[object]] = {}
-    for given, known in first.items():
-        solver = SOLVERS.spelling(given) or given
-        each = list(known) if isinstance(known, list | tuple) else [known]
+    for name, values in first.items():
+        solver = SOLVERS.spelling(name) or name
+        each = list(values) if isinstance(values, list | tuple) else [values]
         result[solver] = [configuration_of(solver, one) if hasattr(one, "get_params") else one for one in each]
     return result
 
@@ -265,25 +265,25 @@ def confined(solver: str, space: Sequence[Parameter], overrides: Mapping[str, ob
 
     A declaration that is left without a choice stays as it is: the choices that would make it active go.
     """
-    kept: list[Parameter] = []
+    parameters: list[Parameter] = []
     unwanted: list[Parameter] = []
     for parameter in space:
         name = f"{solver}.{parameter.name}"
         others = [declaration for declaration in space if declaration.name == parameter.name]
         if name not in overrides:
-            kept.append(parameter)
+            parameters.append(parameter)
         elif isinstance(parameter, Choice) and len(others) > 1:
             every = tuple(dict.fromkeys(choice for p in others if isinstance(p, Choice) for choice in p.choices))
             wanted = _confined(name, replace(parameter, choices=every), overrides[name])
             assert isinstance(wanted, Choice)
             choices = tuple(choice for choice in wanted.choices if choice in parameter.choices)
-            kept.append(_chosen(name, parameter, choices or parameter.choices))
+            parameters.append(_chosen(name, parameter, choices or parameter.choices))
             unwanted += [] if choices else [parameter]
         else:
-            kept.append(_confined(name, parameter, overrides[name]))
+            parameters.append(_confined(name, parameter, overrides[name]))
     for parameter in unwanted:
-        kept = [_without(declaration, parameter, f"{solver}.{parameter.name}") for declaration in kept]
-    return kept
+        parameters = [_without(declaration, parameter, f"{solver}.{parameter.name}") for declaration in parameters]
+    return parameters
 
 
 def _without(parent: Parameter, child: Parameter, name: str) -> Parameter:
@@ -293,10 +293,10 @@ def _without(parent: Parameter, child: Parameter, name: str) -> Parameter:
         return parent
     choices = tuple(choice for choice in parent.choices if choice not in when.values)
     if not choices:
-        known = f"{name.partition('.')[0]}.{parent.name}"
+        outer = f"{name.partition('.')[0]}.{parent.name}"
         raise ParameterError(
-            f"'{name}' is left without a choice where '{known}' is {' or '.join(map(str, parent.choices))}: allow more "
-            f"of '{name}', or of '{known}'."
+            f"'{name}' is left without a choice where '{outer}' is {' or '.join(map(str, parent.choices))}: allow more "
+            f"of '{name}', or of '{outer}'."
         )
     return _chosen(parent.name, parent, choices)
 
@@ -336,8 +336,8 @@ def _chosen(name: str, parameter: Parameter, choices: tuple[Any, ...]) -> Parame
     if isinstance(parameter, Choice):
         for choice in choices:
             if choice not in parameter.choices:
-                known = nearest(str(choice), map(str, parameter.choices))
-                raise ParameterError(f"'{name}' cannot be {choice!r}. {known}")
+                closest = nearest(str(choice), map(str, parameter.choices))
+                raise ParameterError(f"'{name}' cannot be {choice!r}. {closest}")
         values: tuple[Value, ...] = choices
     else:
         values = tuple(_number(name, parameter, choice) for choice in choices)

@@ -31,9 +31,9 @@ from ranktune.tuner.gp.proposal import (
 )
 from ranktune.tuner.gp.search import quasi_random
 from ranktune.tuner.samplers.history import (
-    Declared,
-    History,
+    DeclaredSpace,
     ParamValue,
+    TrialHistory,
     past,
     read,
     seen_distributions,
@@ -41,7 +41,7 @@ from ranktune.tuner.samplers.history import (
 )
 
 if TYPE_CHECKING:
-    from ranktune.tuner.samplers.registry import Wanted
+    from ranktune.tuner.samplers.registry import SamplerPurpose
 
 START = 0x5EED
 """Stream of random numbers that all quasi-random trials share."""
@@ -58,7 +58,7 @@ class EncodedSampler(BaseSampler):
         *,
         seed: int | None = None,
         startup: int = 10,
-        conditions: Declared | None = None,
+        conditions: DeclaredSpace | None = None,
         number: int | None = None,
     ) -> None:
         if startup < 0:
@@ -82,7 +82,7 @@ class EncodedSampler(BaseSampler):
         self._lock = threading.Lock()
 
     @abstractmethod
-    def _proposed(self, history: History, generator: np.random.Generator) -> Floats:
+    def _proposed(self, history: TrialHistory, generator: np.random.Generator) -> Floats:
         """Return the full row, (d,), to try, given at least one complete trial; NaN where it asks for nothing."""
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
@@ -123,7 +123,7 @@ class EncodedSampler(BaseSampler):
             self._suggested[study.study_name] = still_running | {trial.number: active}
         return history.params(full) if self._conditions is None else active
 
-    def _row(self, history: History, number: int) -> Floats:
+    def _row(self, history: TrialHistory, number: int) -> Floats:
         """Return the full row, (d,), for the trial with that number."""
         generator = np.random.default_rng([self._seed, number])
         if history.informed < max(self._startup, 1):
@@ -142,16 +142,16 @@ class EncodedSampler(BaseSampler):
     def _number_of(self, trial: FrozenTrial) -> int:
         return trial.number if self._number is None else self._number
 
-    def _spread(self, history: History, number: int, generator: np.random.Generator) -> Floats:
+    def _spread(self, history: TrialHistory, number: int, generator: np.random.Generator) -> Floats:
         """Return the number-th quasi-random row, or a random one if that is taken."""
         encoding = history.encoding
         shared = np.random.default_rng([self._seed, START])
         rows = encoding.from_unit(quasi_random(1, len(encoding.axes), shared, skip=number))
         rows = np.concatenate([rows, encoding.from_unit(generator.random((64, len(encoding.axes))))])
-        free = rows[~covered(rows, history.taken)]
+        free = rows[~covered(rows, history.tried)]
         if not len(free) and encoding.is_small:
             every = generator.permutation(encoding.mesh())
-            free = every[~covered(every, history.taken)]
+            free = every[~covered(every, history.tried)]
         return np.asarray(free[0] if len(free) else rows[0])
 
 
@@ -229,7 +229,7 @@ class ThompsonSampler(EncodedSampler):
         *,
         seed: int | None = None,
         startup: int = 10,
-        conditions: Declared | None = None,
+        conditions: DeclaredSpace | None = None,
         acquisition: str = MIXED,
         number: int | None = None,
         costs: bool = False,
@@ -253,18 +253,18 @@ class ThompsonSampler(EncodedSampler):
         last = self._proposal
         return last.gain if last and last.widely else None
 
-    def _row(self, history: History, number: int) -> Floats:
+    def _row(self, history: TrialHistory, number: int) -> Floats:
         self._proposal = None
         return super()._row(history, number)
 
-    def _proposed(self, history: History, generator: np.random.Generator) -> Floats:
+    def _proposed(self, history: TrialHistory, generator: np.random.Generator) -> Floats:
         if self._acquisition == EI and not history.trials.is_single_objective:
             raise ParameterError(
                 "acquisition 'ei' supports one objective and no constraints. Take 'mixed' or 'thompson', which support "
                 "several."
             )
         proposal = propose(
-            history.encoding, history.trials, history.taken, generator, self._acquisition,
+            history.encoding, history.trials, history.tried, generator, self._acquisition,
             power=self._power,
         )  # fmt: skip
         self._proposal = proposal
@@ -301,7 +301,7 @@ class ThompsonSampler(EncodedSampler):
         return next(t for t in study.get_trials(deepcopy=False) if t.number == number)
 
 
-def made(wanted: Wanted) -> BaseSampler:
+def made(wanted: SamplerPurpose) -> BaseSampler:
     """Return RankTune's sampler."""
     return ThompsonSampler(
         seed=wanted.seed,

@@ -20,7 +20,7 @@ from ranktune.solvers.core.errors import TooLong, WorkerLost, WorkersAway
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.models import growing_model
 from ranktune.tuner.evaluation.outcome_checks import checked_outcome
-from ranktune.tuner.evaluation.task import Outcome, Rounds, Task, listening
+from ranktune.tuner.evaluation.task import Rounds, Task, TaskOutcome, listening
 from ranktune.tuner.policy.policy import Race
 from ranktune.tuner.storage.leases import LEASED, Lease, Leases
 from ranktune.tuner.study.events import Event, Events
@@ -52,7 +52,7 @@ class Clock:
         """Wait for some seconds."""
         time.sleep(seconds)
 
-    def wait(self, futures: Collection[Future[Outcome]], seconds: float) -> set[Future[Outcome]]:
+    def wait(self, futures: Collection[Future[TaskOutcome]], seconds: float) -> set[Future[TaskOutcome]]:
         """Return the futures that are done, after one is or the seconds are over."""
         return wait(futures, timeout=seconds, return_when=FIRST_COMPLETED).done
 
@@ -86,7 +86,7 @@ class Dispatcher:
         self,
         executor: Executor,
         leases: Leases,
-        objective: Callable[[Task], Outcome],
+        objective: Callable[[Task], TaskOutcome],
         events: Events,
         clock: Clock | None = None,
         split: str = "",
@@ -94,11 +94,11 @@ class Dispatcher:
     ) -> None:
         self._executor, self._leases, self._objective, self._events = executor, leases, objective, events
         self._clock, self._split = clock or Clock(), split
-        self._on_lanes: dict[Future[Outcome], tuple[Running, Lease]] = {}
+        self._on_lanes: dict[Future[TaskOutcome], tuple[Running, Lease]] = {}
         self._offered: dict[int, Running] = {}
         self._joined: dict[str, int] = {}
         self._name = own_name() + (LANES if self.in_processes else "")
-        self._failed: list[tuple[Running, Outcome]] = []
+        self._failed: list[tuple[Running, TaskOutcome]] = []
         self._apart = apart
         self._other: Executor | None = None
         self._suspects: set[int] = set()
@@ -165,7 +165,7 @@ class Dispatcher:
         self._offered[trial.number] = trial
         self._leases.set_race(trial.number, *_race(trial))
 
-    def completed(self) -> list[tuple[Running, Outcome]]:
+    def completed(self) -> list[tuple[Running, TaskOutcome]]:
         """Return the trials that have ended, after a short wait."""
         self._poll_workers()
         for trial in list(self._offered.values()):
@@ -189,7 +189,7 @@ class Dispatcher:
         """End the lease of a trial that is not written into the record by `Record.append`."""
         self._leases.close(number)
 
-    def stop(self, grace: float = GRACE, *, cut: bool = False) -> Generator[tuple[Running, Outcome], None, None]:
+    def stop(self, grace: float = GRACE, *, cut: bool = False) -> Generator[tuple[Running, TaskOutcome], None, None]:
         """Yield the trials that finish within grace seconds, then put back those that this process holds.
 
         With cut, boosting whose model was saved as it grew counts with the rounds of that, and is not put back. A trial
@@ -215,8 +215,8 @@ class Dispatcher:
                 self._executor_of(trial).stop(future)
             self._on_lanes.clear()
             self.close()
-            held = [lease for lease in self._leases.rows() if lease.state == LEASED and not lease.joined]
-            leases = [lease for lease in held if lease.worker == self._name]
+            leased = [lease for lease in self._leases.rows() if lease.state == LEASED and not lease.joined]
+            leases = [lease for lease in leased if lease.worker == self._name]
             self._leases.give_back([lease.token for lease in leases])  # they wait again, without counting an attempt
             for lease in leases:
                 self._log(Event.REQUEUED, lease.number)
@@ -243,7 +243,7 @@ class Dispatcher:
             return
         del self._offered[trial.number]
         self._log(Event.STARTED, trial.number, attempt=lease.attempt)
-        executor, begun = self._executor_of(trial), Future[Outcome]()
+        executor, begun = self._executor_of(trial), Future[TaskOutcome]()
         self._on_lanes[begun] = trial, lease  # where it runs in this process, it may be interrupted
         self.runs_here = isinstance(executor, InProcess)
         with listening(lambda rounds: self.on_rounds(trial, rounds)):
@@ -257,10 +257,12 @@ class Dispatcher:
         self._other = self._other or self._apart()
         return self._other
 
-    def _returned(self, future: Future[Outcome], outcome: Outcome | WorkerLost) -> tuple[Running, Outcome] | None:
+    def _returned(
+        self, future: Future[TaskOutcome], outcome: TaskOutcome | WorkerLost
+    ) -> tuple[Running, TaskOutcome] | None:
         """Return a trial that ran here with its outcome, None if it is begun again."""
         trial, lease = self._on_lanes.pop(future)
-        if isinstance(outcome, Outcome):
+        if isinstance(outcome, TaskOutcome):
             self._lost.clear()
             return trial, replace(outcome, restarts=lease.attempt - 1)
         unstarted = outcome.reason.startswith(NOT_STARTED)
@@ -275,7 +277,7 @@ class Dispatcher:
         self.resume(trial)
         return None
 
-    def _delivered(self) -> list[tuple[Running, Outcome]]:
+    def _delivered(self) -> list[tuple[Running, TaskOutcome]]:
         """Return the trials that workers that joined have delivered, with their outcomes."""
         outcomes = []
         for lease, outcome in self._leases.collect():
@@ -305,7 +307,7 @@ class Dispatcher:
         if self._offered:
             self._failed += self._expired()
 
-    def _expired(self) -> list[tuple[Running, Outcome]]:
+    def _expired(self) -> list[tuple[Running, TaskOutcome]]:
         """Offer the trials of lost workers again, and return those that were lost for the second time."""
         outcomes = []
         for lease, again in self._leases.expired():
@@ -322,7 +324,7 @@ def own_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def outcome_of(future: Future[Outcome]) -> Outcome | WorkerLost:
+def outcome_of(future: Future[TaskOutcome]) -> TaskOutcome | WorkerLost:
     """Return the checked outcome of a future, or how its worker was lost; a limit that was reached is an outcome."""
     try:
         returned: object = future.result()
@@ -331,15 +333,15 @@ def outcome_of(future: Future[Outcome]) -> Outcome | WorkerLost:
     except WorkerLost as lost:
         return lost
     except TooLong as error:
-        returned = Outcome(error=str(error))
+        returned = TaskOutcome(error=str(error))
     except Exception as error:
-        returned = Outcome(error=f"{type(error).__name__}: {error}")
+        returned = TaskOutcome(error=f"{type(error).__name__}: {error}")
     return checked_outcome(returned)
 
 
-def lost_twice(error: WorkerLost) -> Outcome:
+def lost_twice(error: WorkerLost) -> TaskOutcome:
     """Return the failure of a trial whose worker was lost for the second time."""
-    return Outcome(error=f"its worker was lost twice, the second time: {error}", restarts=1)
+    return TaskOutcome(error=f"its worker was lost twice, the second time: {error}", restarts=1)
 
 
 def _limit(trial: Running) -> float | None:

@@ -25,14 +25,14 @@ from ranktune.solvers.core.errors import AllFailed, StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.outcome_checks import comparable_outcome, failed_outcome
-from ranktune.tuner.evaluation.task import Outcome, Rounds, Task
+from ranktune.tuner.evaluation.task import Rounds, Task, TaskOutcome
 from ranktune.tuner.policy.actions import Finish
 from ranktune.tuner.policy.next_trial import ALL_RUN, GIVEN_UP, IN_VAIN, NO_TIME, next_action
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.search.dispatcher import GRACE, Clock, Dispatcher, Running
 from ranktune.tuner.search.progress import Progress, TrialReport
-from ranktune.tuner.search.requests import Budget, FinishedTrials, Requests, Reserve
+from ranktune.tuner.search.requests import FinishedTrials, Requests, Reserve, SplitBudget
 from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.search.searches import SearchOptions
 from ranktune.tuner.storage.attributes import ERROR, LEAD, STOPPED
@@ -59,7 +59,9 @@ class Reports:
         Finished trials, those of earlier runs among them.
     """
 
-    def __init__(self, study: Study, split: str, progress: Progress, events: Events, budget: Budget, done: int) -> None:
+    def __init__(
+        self, study: Study, split: str, progress: Progress, events: Events, budget: SplitBudget, done: int
+    ) -> None:
         self._study, self._split, self._progress, self._events = study, split, progress, events
         self._budget = budget
         self.done = done
@@ -77,7 +79,7 @@ class Reports:
         origin = self._budget.scheduler.origins[trial.number]
         self._events.write(Event.ASKED, at=None, trial=trial.number, split=self._split, **origin, params=trial.params)
 
-    def given_up(self, trial: Running, outcome: Outcome) -> None:
+    def given_up(self, trial: Running, outcome: TaskOutcome) -> None:
         """Log that a trial ended at the deadline, and is not recorded."""
         self._events.write(Event.PRUNED, trial=trial.number, split=self._split, reason=outcome.error)
 
@@ -86,7 +88,7 @@ class Reports:
         self._events.write(Event.ROUNDS, trial=trial.number, split=self._split, **vars(rounds))
         self._progress.fit(f"trial {trial.number + 1} {trial.task.solver}, {rounds}")
 
-    def recorded(self, number: int, outcome: Outcome, written: FrozenTrial) -> None:
+    def recorded(self, number: int, outcome: TaskOutcome, written: FrozenTrial) -> None:
         """Count and log a trial that is in the record."""
         self.done += 1
         for at, what, value in outcome.steps:
@@ -128,16 +130,16 @@ class Reports:
         are first configurations. Where nothing says how many trials are to come it is the time until the deadline, None
         without one.
         """
-        left, known = max(self._budget.deadline.left, 0.0), self._budget.scheduler.known
+        left, state = max(self._budget.deadline.left, 0.0), self._budget.scheduler.state
         if self._wanted is not None:
             return min(self._budget.to_come(max(self._wanted - self.done, 0)), left)
-        if known.most_in_vain < float("inf"):
-            new = sum(one.solver not in known.begun for one in known.first) + bool(known.first)
-            return self._budget.to_come(new + max(int(known.most_in_vain) - known.in_vain, known.running))
+        if state.most_in_vain < float("inf"):
+            new = sum(one.solver not in state.begun for one in state.first) + bool(state.first)
+            return self._budget.to_come(new + max(int(state.most_in_vain) - state.in_vain, state.running))
         return None if left == float("inf") else left
 
 
-Objective = Callable[[Task], Outcome]
+Objective = Callable[[Task], TaskOutcome]
 
 
 class TrialLoop:
@@ -194,7 +196,7 @@ class TrialLoop:
         self._may_end = may_end
         self._dispatcher = Dispatcher(executor, record.leases, objective, events, clock, split)
         self._finished = FinishedTrials(study, space, record.weights)
-        budget = Budget(deadline, reserve, max(executor.jobs, 1), self._finished, self.scheduler, policy)
+        budget = SplitBudget(deadline, reserve, max(executor.jobs, 1), self._finished, self.scheduler, policy)
         trials = record.trials()
         for trial in trials:
             complete = trial.state == TrialState.COMPLETE
@@ -284,7 +286,7 @@ class TrialLoop:
     def _request(self, number: int) -> None:
         """Carry out the next action: the trial of that number, or the end of the search."""
         left = self._time_left()
-        match next_action(self.scheduler.known, left, self._policy):
+        match next_action(self.scheduler.state, left, self._policy):
             case Finish(reason):
                 self._finish(reason)
             case action:
@@ -310,8 +312,8 @@ class TrialLoop:
         """
         if self._waiting is not None and self._dispatcher.free > 0:
             trial, self._waiting, left = self._waiting, None, self._time_left()
-            known = self.scheduler.known
-            if known.in_vain >= known.most_in_vain:
+            state = self.scheduler.state
+            if state.in_vain >= state.most_in_vain:
                 self._finish(IN_VAIN)
             elif left > 0.0:
                 self._dispatcher.start(self._requests.renewed(trial, left))
@@ -319,7 +321,7 @@ class TrialLoop:
                 self._finish(NO_TIME)
         return self._waiting is None
 
-    def _complete(self, trial: Running, outcome: Outcome) -> None:
+    def _complete(self, trial: Running, outcome: TaskOutcome) -> None:
         """Write a completed trial into the record, and update all that depends on it."""
         record, finished, task = self._record, self._finished, trial.task
         outcome = comparable_outcome(outcome, record.metric, finished.counted, record.weights)
@@ -331,8 +333,8 @@ class TrialLoop:
         if outcome.stopped and task.incumbent is None:
             outcome = failed_outcome(outcome, "it was stopped although it had no incumbent")
         params, distributions = self._requests.chosen(trial, outcome)
-        known, origin = (finished.estimate(outcome, task), self.scheduler.known.best), self.scheduler.origins
-        written = record.append(trial.number, params, distributions, outcome, *known, origin.pop(trial.number))
+        estimate, origin = (finished.estimate(outcome, task), self.scheduler.state.best), self.scheduler.origins
+        written = record.append(trial.number, params, distributions, outcome, *estimate, origin.pop(trial.number))
         self._reports.recorded(trial.number, outcome, written)
         per_query = None if outcome.stopped else outcome.per_query.get(record.metric)
         finished.add(self.scheduler.search_of(written.params), written, per_query)

@@ -16,12 +16,12 @@ from optuna.trial import FrozenTrial, TrialState
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.evaluation.task import Outcome, Task, chosen_parameters
-from ranktune.tuner.policy.actions import Fit, Grow, Suggest
+from ranktune.tuner.evaluation.task import Task, TaskOutcome, chosen_parameters
+from ranktune.tuner.policy.actions import FitTrial, Grow, Suggest
 from ranktune.tuner.policy.next_trial import with_reserve
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.racing import (
-    Estimate,
+    FullValueEstimate,
     can_be_cut,
     estimate_in_full,
     time_limit,
@@ -108,9 +108,9 @@ class FinishedTrials:
 
     def best_incumbent(self) -> Incumbent | None:
         """Return the best of the incumbents of all searches, None before the first complete trial."""
-        return max(self._incumbents.values(), key=lambda known: known.value, default=None)
+        return max(self._incumbents.values(), key=lambda each: each.value, default=None)
 
-    def estimate(self, outcome: Outcome, task: Task) -> Estimate | None:
+    def estimate(self, outcome: TaskOutcome, task: Task) -> FullValueEstimate | None:
         """Return what a stopped trial would have scored in full, None for a trial that was not stopped."""
         if not outcome.stopped or task.incumbent is None:
             return None
@@ -128,7 +128,7 @@ are still to come, and jobs -> the seconds of one worker that selection and refi
 
 
 @dataclass
-class Budget:
+class SplitBudget:
     """The time of a split. No trial begins after the deadline less the reserve."""
 
     deadline: Deadline
@@ -149,13 +149,13 @@ class Budget:
 
     def to_come(self, trials: int) -> float:
         """Return the seconds that so many trials to come, and those that run, take with what follows them."""
-        return self.scheduler.known.seconds_of(trials) / self.jobs + self.ending()
+        return self.scheduler.state.seconds_of(trials) / self.jobs + self.ending()
 
     def ending(self) -> float:
         """Return the seconds that selection and refit take."""
-        known = self.scheduler.known
-        took = with_reserve(known, self.finished.took())
-        return self.reserve(self.total * self.jobs, took, known.to_grow > 0, self.jobs) / self.jobs
+        state = self.scheduler.state
+        took = with_reserve(state, self.finished.took())
+        return self.reserve(self.total * self.jobs, took, state.to_grow > 0, self.jobs) / self.jobs
 
 
 class Requests:
@@ -167,7 +167,7 @@ class Requests:
         space: UnionSpace,
         task_of: Callable[[str, Mapping[str, Value]], Task],
         dispatcher: Dispatcher,
-        budget: Budget,
+        budget: SplitBudget,
     ) -> None:
         self._study, self._space, self._task_of = study, space, task_of
         self._scheduler, self._dispatcher, self.budget = budget.scheduler, dispatcher, budget
@@ -176,7 +176,7 @@ class Requests:
         """Return a trial that an earlier run did not finish."""
         return self._trial(number, self._scheduler.resume(number, params), left)
 
-    def begin(self, number: int, action: Fit | Grow | Suggest, left: float) -> Running:
+    def begin(self, number: int, action: FitTrial | Grow | Suggest, left: float) -> Running:
         """Return the trial of that number by an action."""
         return self._trial(number, self._scheduler.begin(number, action), left)
 
@@ -184,7 +184,7 @@ class Requests:
         """Return a trial that waited, with the time that it has now, and what it has to beat now."""
         return self._trial(trial.number, trial.params, left)
 
-    def chosen(self, trial: Running, outcome: Outcome) -> tuple[dict[str, Value], Mapping[str, BaseDistribution]]:
+    def chosen(self, trial: Running, outcome: TaskOutcome) -> tuple[dict[str, Value], Mapping[str, BaseDistribution]]:
         """Return the parameters of a trial by flat name, with the best value of its path, and distributions of them."""
         params = with_chosen(trial.params, trial.task, outcome)
         return params, widened(self._space.distributions, params)
@@ -193,25 +193,25 @@ class Requests:
         solver, parameters = self._space.split(params)
         search, finished = self._scheduler.search_of(params), self.budget.finished
         repeated = self._scheduler.measured(params)
-        known = finished.incumbent(search, solver)
-        if left < math.inf and can_be_cut(self._scheduler.known, solver):
-            known = finished.best_incumbent()  # a boosted fit that cannot enter the blend any more ends
+        rival = finished.incumbent(search, solver)
+        if left < math.inf and can_be_cut(self._scheduler.state, solver):
+            rival = finished.best_incumbent()  # a boosted fit that cannot enter the blend any more ends
         if self._study.full or repeated is not None:
-            known = None
-        if left == math.inf and can_be_cut(self._scheduler.known, solver):
+            rival = None
+        if left == math.inf and can_be_cut(self._scheduler.state, solver):
             left = max(self.budget.left(), 0.0) or left  # the first trial runs in any case, and counts where it is cut
-        limit = time_limit(self._scheduler.known, solver, left, self.budget.jobs)
+        limit = time_limit(self._scheduler.state, solver, left, self.budget.jobs)
         task = self._task_of(solver, parameters)
-        incumbent = None if known is None else known.scores
+        incumbent = None if rival is None else rival.scores
         task = replace(task, limit=limit, incumbent=incumbent, race=self.budget.policy.race)
-        earlier = self._scheduler.known.begun[solver] - 1
+        earlier = self._scheduler.state.begun[solver] - 1
         if solver_class(solver).path_expensive and not (earlier == 1 if repeated is None else repeated.path):
             # The defaults are evaluated as they are, the level to beat; after one path, single values are tried.
             task = without_path(task)
         return Running(number, params, task)
 
 
-def with_chosen(params: Mapping[str, Value], task: Task, outcome: Outcome) -> dict[str, Value]:
+def with_chosen(params: Mapping[str, Value], task: Task, outcome: TaskOutcome) -> dict[str, Value]:
     """Return the parameters of a task by flat name, with the best value of its path."""
     flat_names = {flat.partition("[")[0]: flat for flat in params}
     result = dict(params)

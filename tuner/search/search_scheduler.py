@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, Trial, create_trial
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import mean_or_zero
-from ranktune.tuner.policy.actions import Fit, Grow, Known, Suggest
+from ranktune.tuner.policy.actions import FitTrial, Grow, SearchState, Suggest
 from ranktune.tuner.policy.next_trial import behind_best
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.samplers.registry import make_sampler
@@ -44,7 +44,7 @@ from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.settings import MIXED
 
 if TYPE_CHECKING:
-    from ranktune.tuner.retuning.earlier import Observed
+    from ranktune.tuner.retuning.earlier import EarlierTrial
 
 RANDOM = "random"
 """The sampler that does not use earlier trials."""
@@ -100,7 +100,7 @@ class SearchScheduler:
             for name in names
         }
         share = -(-study.n_trials // len(names)) if timed else float("inf")
-        self._first.known = replace(self._first.known, accounts=self._searches, share=share)
+        self._first.state = replace(self._first.state, accounts=self._searches, share=share)
         self._bests: dict[str, Floats] = {}
         self._asked: dict[int, tuple[Trial, float, bool]] = {}
         self.origins: dict[int, dict[str, object]] = {}
@@ -110,7 +110,7 @@ class SearchScheduler:
         """Add finished trials of an earlier run, each with its values by query, None where it failed or was stopped."""
         for trial, per_query in trials:
             if self._awaited is not None and self.measured(trial.params) is None:
-                self._add_earlier(self._awaited.given())  # as before it was suggested
+                self._add_earlier(self._awaited.ready())  # as before it was suggested
             counts = self._first.begin(trial.params)
             search, solver = self._searches.get(self.search_of(trial.params)), str(trial.params[SOLVER])
             if search is not None and search.holds(solver):
@@ -125,15 +125,15 @@ class SearchScheduler:
         return self._ask(number, search, RandomSampler(seed=0), self._clock(), params)  # all parameters are given
 
     @property
-    def known(self) -> Known:
+    def state(self) -> SearchState:
         """What is known, of which the policy decides what is next."""
-        return self._first.known
+        return self._first.state
 
-    def begin(self, number: int, action: Fit | Grow | Suggest) -> dict[str, Value]:
+    def begin(self, number: int, action: FitTrial | Grow | Suggest) -> dict[str, Value]:
         """Begin trial `number`, and return its parameters."""
-        begun, given = self._clock(), None if isinstance(action, Suggest) else action.params
-        if self._awaited is not None and given is None:
-            self._add_earlier(self._awaited.given())
+        begun, params_given = self._clock(), None if isinstance(action, Suggest) else action.params
+        if self._awaited is not None and params_given is None:
+            self._add_earlier(self._awaited.ready())
         search = self._searches[action.search if isinstance(action, Suggest) else self.search_of(action.params)]
         sampler = self._sampler(
             self._study.sampler,
@@ -144,13 +144,13 @@ class SearchScheduler:
             costs=True,
             acquisition=self._study.acquisition or MIXED,
         )
-        params = self._ask(number, search, sampler, begun, given)
+        params = self._ask(number, search, sampler, begun, params_given)
         self.origins[number] = self._origin(action, sampler)
         if self._study.until is not None:
             search.suggested(getattr(sampler, "expected_gain", None), self._study.until, self._policy)
         return params
 
-    def _origin(self, action: Fit | Grow | Suggest, sampler: BaseSampler) -> dict[str, object]:
+    def _origin(self, action: FitTrial | Grow | Suggest, sampler: BaseSampler) -> dict[str, object]:
         match action:
             case Suggest():
                 return getattr(sampler, "origin", {ORIGIN: self._study.sampler})
@@ -175,24 +175,24 @@ class SearchScheduler:
         return str(params[SOLVER]) if self._timed else ALL_SOLVERS
 
     def _ask(
-        self, number: int, search: Search, sampler: BaseSampler, begun: float, given: Mapping[str, Value] | None
+        self, number: int, search: Search, sampler: BaseSampler, begun: float, fixed: Mapping[str, Value] | None
     ) -> dict[str, Value]:
-        trial, params = search.ask(sampler, given)
+        trial, params = search.ask(sampler, fixed)
         self._asked[number] = trial, self._clock() - begun, self._first.begin(params)
         return params
 
     def _finish(self, trial: FrozenTrial, seconds: float, per_query: Floats | None, counts: bool) -> None:
         """Note the best trial of each solver, which solvers are behind, and whether a further trial was in vain."""
-        solver, known, in_vain = str(trial.params[SOLVER]), self._bests, True
-        if per_query is not None and (solver not in known or self._mean(per_query) > self._mean(known[solver])):
-            in_vain &= solver in known and z_score(per_query, known[solver], self._weights) <= self._policy.choice.ahead
-            known[solver] = per_query
-            behind, limit = behind_best(known, self._weights), self._policy.significant
+        solver, bests, in_vain = str(trial.params[SOLVER]), self._bests, True
+        if per_query is not None and (solver not in bests or self._mean(per_query) > self._mean(bests[solver])):
+            in_vain &= solver in bests and z_score(per_query, bests[solver], self._weights) <= self._policy.choice.ahead
+            bests[solver] = per_query
+            behind, limit = behind_best(bests, self._weights), self._policy.significant
             worse = frozenset(name for name, errors in behind.items() if errors > limit)
-            self._first.known = replace(self._first.known, behind=behind, worse=worse)
+            self._first.state = replace(self._first.state, behind=behind, worse=worse)
         self._first.finish(trial, seconds, in_vain if counts else None)
 
-    def measured(self, params: Mapping[str, Value]) -> Observed | None:
+    def measured(self, params: Mapping[str, Value]) -> EarlierTrial | None:
         """Return the earlier trial that is repeated to learn how far the data have moved, None of others."""
         return None if self._awaited is None else self._awaited.measured(params)
 

@@ -14,7 +14,7 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.policy.actions import Account, Growing, Known, Untried
+from ranktune.tuner.policy.actions import Growing, SearchAccount, SearchState, Untried
 from ranktune.tuner.policy.next_trial import most_in_vain
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.samplers.first import alike, first_configurations, grows
@@ -64,7 +64,7 @@ class FirstTrials:
     ----------
     space : UnionSpace
         What is searched.
-    known : Known
+    state : SearchState
         What is known now, but for the searches.
     """
 
@@ -73,7 +73,7 @@ class FirstTrials:
         boosting = frozenset(solver for params in first if grows(solver := str(params[SOLVER])))
         self.space, self._first = space, first
         self._whole_fits, self._rough = list[float](), options.fit_seconds
-        self.known = Known(
+        self.state = SearchState(
             first=[Untried(str(params[SOLVER]), params) for params in first],
             boosting=boosting,
             is_cut=options.one_part,
@@ -90,35 +90,35 @@ class FirstTrials:
         It is not tried first again, whatever its rounds of boosting. The first trial of a solver is not in vain, and
         other first configurations that do not boost take next to no time.
         """
-        known, solver = self.known, str(params[SOLVER])
-        self.known = replace(
-            known,
-            first=[one for one in known.first if not alike(one.params, params)],
-            unfinished=[growing for growing in known.unfinished if not alike(growing.params, params)],
-            begun={**known.begun, solver: known.begun.get(solver, 0) + 1},
+        state, solver = self.state, str(params[SOLVER])
+        self.state = replace(
+            state,
+            first=[one for one in state.first if not alike(one.params, params)],
+            unfinished=[growing for growing in state.unfinished if not alike(growing.params, params)],
+            begun={**state.begun, solver: state.begun.get(solver, 0) + 1},
         )
-        is_quick_first = len(self.known.first) < len(known.first) and solver not in known.boosting
-        return solver in known.begun and not is_quick_first
+        is_quick_first = len(self.state.first) < len(state.first) and solver not in state.boosting
+        return solver in state.begun and not is_quick_first
 
     def finish(self, trial: FrozenTrial, seconds: float, in_vain: bool | None = None) -> None:
         """Note that a trial has finished, and whether it was in vain, None of one that does not count."""
-        known, unfinished = self.known, list(self.known.unfinished)
+        state, unfinished = self.state, list(self.state.unfinished)
         if in_vain is not None:
-            known = replace(known, in_vain=known.in_vain + 1 if in_vain else 0)
+            state = replace(state, in_vain=state.in_vain + 1 if in_vain else 0)
         complete, value = trial.state == TrialState.COMPLETE, -math.inf if trial.value is None else trial.value
         if complete and trial.user_attrs.get(UNFINISHED):
             first = any(alike(params, trial.params) for params in self._first)
             unfinished.append(Growing(trial.params, value, first))
         if complete:
-            known = replace(known, best=max(known.best, value))
+            state = replace(state, best=max(state.best, value))
         solver = str(trial.params[SOLVER])
-        if complete and solver in known.boosting and not trial.user_attrs.get(UNFINISHED):
+        if complete and solver in state.boosting and not trial.user_attrs.get(UNFINISHED):
             self._whole_fits.append(seconds)
             every, fits = sum(self._whole_fits), len(self._whole_fits)
             rough = (every + self._rough) / (fits + 1)
-            known = replace(known, fit_seconds=every / fits, trial_seconds=rough)
-        finished = known.finished | {solver}
-        self.known = replace(known, unfinished=unfinished, finished=finished)
+            state = replace(state, fit_seconds=every / fits, trial_seconds=rough)
+        finished = state.finished | {solver}
+        self.state = replace(state, unfinished=unfinished, finished=finished)
 
 
 class _CompactStorage(InMemoryStorage):
@@ -141,8 +141,8 @@ class _CompactStorage(InMemoryStorage):
             trial = self.get_trial(trial_id)
             trial.params = trial.params if self._keep_params else self._nothing
             names = tuple(trial.params)
-            known = {name: self._own.get(name, trial.distributions[name]) for name in names}
-            trial.distributions = self._shared.setdefault(names, known)
+            distributions = {name: self._own.get(name, trial.distributions[name]) for name in names}
+            trial.distributions = self._shared.setdefault(names, distributions)
             trial.user_attrs = trial.user_attrs or self._nothing
             trial.system_attrs = self._nothing
             trial.intermediate_values = trial.intermediate_values or self._no_reports
@@ -153,7 +153,7 @@ class _CompactStorage(InMemoryStorage):
         self.get_trial(trial_id).params = dict(params)
 
 
-class Search(Account):
+class Search(SearchAccount):
     """The trials of one search, and what it has used and reached."""
 
     def __init__(self, name: str, space: UnionSpace, *, learns: bool) -> None:
@@ -165,8 +165,8 @@ class Search(Account):
 
     def holds(self, solver: str) -> bool:
         """Return whether a solver is among those that are searched."""
-        known = self.space.distributions[SOLVER]
-        return isinstance(known, CategoricalDistribution) and solver in known.choices
+        solvers = self.space.distributions[SOLVER]
+        return isinstance(solvers, CategoricalDistribution) and solver in solvers.choices
 
     def ask(self, sampler: BaseSampler, params: Mapping[str, Value] | None) -> tuple[Trial, dict[str, Value]]:
         """Begin a trial with the given parameters, or those that sampler suggests, and return them too.
@@ -197,14 +197,14 @@ class Search(Account):
 
     def add(self, observations: Iterable[FrozenTrial]) -> None:
         """Add finished trials, with the distributions of this search."""
-        known = self.space.distributions
+        distributions = self.space.distributions
         self._study.add_trials(
             [
                 create_trial(
                     state=trial.state,
                     value=trial.value,
-                    params=clipped(known, trial.params),
-                    distributions={name: known[name] for name in trial.params},
+                    params=clipped(distributions, trial.params),
+                    distributions={name: distributions[name] for name in trial.params},
                     user_attrs=trial.user_attrs,
                     intermediate_values=trial.intermediate_values,
                 )

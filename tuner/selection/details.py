@@ -17,7 +17,7 @@ from ranktune.tuner.selection.rows import (
     LINEAR_BLEND,
     MARGIN,
     TREE_BLEND,
-    Row,
+    LeaderboardRow,
     is_as_good,
     of_log,
     quality,
@@ -39,7 +39,7 @@ def chosen_name(result: Result) -> str:
     return ", ".join(f"{name} on {n}" for name, n in solvers.most_common()) + f" of {len(result.folds)} folds"
 
 
-def rivals(result: Result) -> list[Row]:
+def rivals(result: Result) -> list[LeaderboardRow]:
     """Return the rows of the other models, the best by validation first."""
     return [row for row in result.leaderboard[1:] if not row.is_baseline]
 
@@ -131,21 +131,23 @@ def feature_alone(result: Result) -> str:
     )
 
 
-def _vali(row: Row) -> float:
+def _vali(row: LeaderboardRow) -> float:
     return math.nan if row.vali is None else row.vali.mean
 
 
-def _test(row: Row) -> float:
+def _test(row: LeaderboardRow) -> float:
     return math.nan if row.test is None else row.test.mean
 
 
-def _higher(best: Row, others: Sequence[Row], value: Callable[[Row], float]) -> list[Row]:
+def _higher(
+    best: LeaderboardRow, others: Sequence[LeaderboardRow], value: Callable[[LeaderboardRow], float]
+) -> list[LeaderboardRow]:
     """Return the rows whose number is higher as it is printed, the highest first."""
     above = [row for row in others if round(value(row) - value(best), 4) > 0.0]
     return sorted(above, key=lambda row: -value(row))
 
 
-def _reason(result: Result, row: Row) -> str:
+def _reason(result: Result, row: LeaderboardRow) -> str:
     chosen, blends = result.leaderboard[0].solver, (BLEND, TREE_BLEND, LINEAR_BLEND)
     if result.folds:
         return "each fold chose by its own validation"
@@ -180,19 +182,19 @@ def clicks_and_judgments(result: Result) -> str:
     found = result.clicks
     if found is None:
         return ""
-    own, beside, chosen = result.metric, found.metric, result.best.solver
+    metric_name, beside, chosen = result.metric, found.metric, result.best.solver
     if not found.best:
-        text = f"No test query has clicks and judgments, so that {own} and {beside} are not compared."
+        text = f"No test query has clicks and judgments, so that {metric_name} and {beside} are not compared."
     elif found.beside is None:
         text = f"On test {beside} would choose {chosen} too."
     else:
         clear = "" if found.beside.low > 0.0 else ", which is not significant"
         text = (
             f"On test {beside} would choose {found.best}: {with_ends(found.beside)} {beside} against {chosen}{clear}, "
-            f"and {with_ends(found.own)} {own}."
+            f"and {with_ends(found.own)} {metric_name}."
         )
-    metric = own if is_of_clicks(own) else beside
-    return f"{text} The choice followed {own}. {of_log(found.log, metric)}"
+    metric = metric_name if is_of_clicks(metric_name) else beside
+    return f"{text} The choice followed {metric_name}. {of_log(found.log, metric)}"
 
 
 def compositions(result: Result) -> str:

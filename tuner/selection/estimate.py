@@ -37,7 +37,7 @@ import scipy
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.metrics.means import linearised, mean_or_zero
-from ranktune.tuner.selection.finals import Candidate, Entry
+from ranktune.tuner.selection.finals import Candidate, Finalist
 from ranktune.tuner.statistics.measured import Interval
 
 HOPELESS_Z = 10.0
@@ -143,15 +143,15 @@ def _compared(values: Floats, rescored: Floats | None, chosen: int, weights: Flo
         scored[:] = ~np.isnan(rescored).all(axis=1)
         final = np.where(scored[:, None], rescored, values)
     means = _ratio(np.nansum(linearised(final, weights), axis=1), (~np.isnan(final)).sum(axis=1))
-    kept = (means > -np.inf) & ~(scored & (means > means[chosen]))
-    kept[chosen] = True
+    compared = (means > -np.inf) & ~(scored & (means > means[chosen]))
+    compared[chosen] = True
     if rescored is None:
-        kept &= ~_hopeless(final, chosen, weights)
-    counted = ~np.isnan(final[kept]).all(axis=0)
-    first = None if rescored is None else values[np.ix_(kept, counted)]
-    finalists = int((kept & scored).sum())
+        compared &= ~_hopeless(final, chosen, weights)
+    counted = ~np.isnan(final[compared]).all(axis=0)
+    first = None if rescored is None else values[np.ix_(compared, counted)]
+    finalists = int((compared & scored).sum())
     counted_weights = None if weights is None else weights[counted]
-    return _Compared(final[np.ix_(kept, counted)], first, int(kept[:chosen].sum()), finalists, counted_weights)
+    return _Compared(final[np.ix_(compared, counted)], first, int(compared[:chosen].sum()), finalists, counted_weights)
 
 
 def _hopeless(final: Floats, chosen: int, weights: Floats | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -172,8 +172,8 @@ def _choose_by_parts(compared: _Compared, generator: np.random.Generator, splits
     for begin in range(0, splits, block):
         size = min(block, splits - begin)
         # quarters 0 and 2 first: halves {0, 1} and {2, 3} differ by one query at most
-        part = generator.permuted(np.tile(np.array([0, 2, 1, 3])[np.arange(n) % 4], (size, 1)), axis=1)
-        marks = (part[:, None, :] == np.arange(4)[:, None]).astype(np.float64)  # (size, 4, n)
+        number = generator.permuted(np.tile(np.array([0, 2, 1, 3])[np.arange(n) % 4], (size, 1)), axis=1)
+        marks = (number[:, None, :] == np.arange(4)[:, None]).astype(np.float64)  # (size, 4, n)
         weighted = marks if weights is None else marks * weights
         final = _Sums.of(compared.final, weighted)
         first = None if compared.first is None else _Sums.of(compared.first, weighted)
@@ -297,12 +297,12 @@ def estimate(
     shares = [float(share) for share in chosen.params.values()] if chosen.members else [1.0]  # type: ignore[arg-type]
     bias = 0.0
     for member, share in zip(chosen.members or (chosen,), shares, strict=True):
-        own = [each for each in candidates if each.solver == member.solver and each.rescored is not None]
-        own = own if member in own else [member]
+        alike = [each for each in candidates if each.solver == member.solver and each.rescored is not None]
+        alike = alike if member in alike else [member]
         rivals = {number: values for number, values in trials.items() if solvers[number] == member.solver}
-        best = max(own, key=lambda each: each.merit)
-        seen = float(np.mean([mean_or_zero(each.values, each.weights) for each in own]))
-        bias += share * max(0.0, seen - _among(best, own, rivals, generator).mean)
+        best = max(alike, key=lambda each: each.merit)
+        seen = float(np.mean([mean_or_zero(each.values, each.weights) for each in alike]))
+        bias += share * max(0.0, seen - _among(best, alike, rivals, generator).mean)
     return Interval(whole.mean - bias, whole.low - bias, whole.high - bias)
 
 
@@ -332,7 +332,7 @@ def _among(
     return chosen_estimate(values, scored.index(chosen), generator, rescored=padded, weights=weights, overlap=overlap)
 
 
-def expected_on_test(promised: Interval, entry: Entry, metric: str) -> Interval | None:
+def expected_on_test(promised: Interval, entry: Finalist, metric: str) -> Interval | None:
     """Return promised with limits for the mean over the test queries of entry.
 
     Test queries are assumed to have the standard deviation of validation queries.
@@ -343,13 +343,13 @@ def expected_on_test(promised: Interval, entry: Entry, metric: str) -> Interval 
     return for_few_queries(promised, candidate.values, count, candidate.weights)
 
 
-def for_few_queries(promised: Interval, known: Floats, count: int, weights: Floats | None = None) -> Interval:
-    """Return the limits of the mean of count queries like those of known, (n,), given those of the mean of all.
+def for_few_queries(promised: Interval, values: Floats, count: int, weights: Floats | None = None) -> Interval:
+    """Return the limits of the mean of count queries like those of values, (n,), given those of the mean of all.
 
-    With weights they count by weights like those of known.
+    With weights they count by weights like those of values.
     """
-    known = linearised(known, weights)
-    spread = 1.96 * float(np.nanstd(known, ddof=1)) / np.sqrt(max(count, 1)) if len(known) > 1 else 0.0
+    values = linearised(values, weights)
+    spread = 1.96 * float(np.nanstd(values, ddof=1)) / np.sqrt(max(count, 1)) if len(values) > 1 else 0.0
     low, high = (float(np.hypot(end - promised.mean, spread)) for end in (promised.low, promised.high))
     return Interval(promised.mean, promised.mean - low, promised.mean + high)
 
@@ -364,13 +364,13 @@ def mean_expected(expected: Sequence[Interval | None], estimates: Sequence[Inter
 
     expected and estimates are those of the splits; None where a split has no test queries.
     """
-    known = [interval for interval in expected if interval is not None]
-    if len(known) < len(expected):
+    intervals = [interval for interval in expected if interval is not None]
+    if len(intervals) < len(expected):
         return None
     whole = mean_interval(estimates)
     noise = [
         (interval.high - interval.mean) ** 2 - (estimate.high - estimate.mean) ** 2
-        for interval, estimate in zip(known, estimates, strict=True)
+        for interval, estimate in zip(intervals, estimates, strict=True)
     ]
     spread = float(np.sqrt(max(sum(noise), 0.0))) / len(estimates)
     low, high = (float(np.hypot(end - whole.mean, spread)) for end in (whole.low, whole.high))

@@ -63,10 +63,10 @@ class Evidence:
 
 def select_queries(values: Floats) -> list[int]:
     """Return numbers of queries: half that the first row ranks worst, half where rows differ most; values (rows, n)."""
-    known = np.flatnonzero(~np.isnan(values).all(axis=0))
-    spread = np.nanmax(values[:, known], axis=0) - np.nanmin(values[:, known], axis=0)
-    worst = known[np.argsort(np.nan_to_num(values[0, known], nan=1.0), kind="stable")]
-    differing = known[np.argsort(-spread, kind="stable")]
+    scored = np.flatnonzero(~np.isnan(values).all(axis=0))
+    spread = np.nanmax(values[:, scored], axis=0) - np.nanmin(values[:, scored], axis=0)
+    worst = scored[np.argsort(np.nan_to_num(values[0, scored], nan=1.0), kind="stable")]
+    differing = scored[np.argsort(-spread, kind="stable")]
     chosen = dict.fromkeys(int(q) for q in [*worst[: MAX_EXAMPLES // 2], *differing[:MAX_EXAMPLES]])
     return list(chosen)[:MAX_EXAMPLES]
 
@@ -124,7 +124,7 @@ MAX_FEATURES = 2_000
 
 
 @dataclass(frozen=True)
-class Importance:
+class FeatureImportance:
     """What the metric loses where the values of a feature, or of those of one column, are shuffled within queries.
 
     loss has the 95 percent interval over queries.
@@ -190,7 +190,7 @@ class Explanations:
     queries: int
     total: int
     repeats: int
-    importance: tuple[Importance, ...]
+    importance: tuple[FeatureImportance, ...]
     effects: tuple[Effect, ...]
     spreads: Mapping[str, Mapping[str, Mapping[int, float]]]
     closely: tuple[ExplainedQuery, ...]

@@ -23,8 +23,8 @@ from ranktune.solvers.explanation.contributions import (
     grid_of,
     is_exact,
     partial_effects,
+    shuffling_losses,
 )
-from ranktune.solvers.explanation.importance import shuffling_losses
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel, parts_of
@@ -35,7 +35,7 @@ from ranktune.tuner.selection.evidence import (
     Effect,
     ExplainedQuery,
     Explanations,
-    Importance,
+    FeatureImportance,
     largest,
     write_explanations,
 )
@@ -43,8 +43,8 @@ from ranktune.tuner.statistics.intervals import bootstrap_interval
 from ranktune.tuner.study.home import writing
 
 if TYPE_CHECKING:
-    from ranktune.tuner.selection.finals import Entry
-    from ranktune.tuner.study.problem import Problem
+    from ranktune.tuner.selection.finals import Finalist
+    from ranktune.tuner.study.problem import SplitProblem
 
 SPREADS, CLOSELY, IMPORTANCE, EFFECTS = 0.2, 0.15, 0.55, 0.1
 """How the time is divided."""
@@ -58,7 +58,9 @@ MAX_QUERIES, MAX_DOCUMENTS, MAX_BACKGROUND, MAX_SHOWN = 5, 10, 100, 8
 MAX_EFFECTS = 6
 
 
-def explained(entry: Entry, problem: Problem, metric: str, seconds: float) -> tuple[Explanations, list[LeftOut]]:
+def explained(
+    entry: Finalist, problem: SplitProblem, metric: str, seconds: float
+) -> tuple[Explanations, list[LeftOut]]:
     """Return the explanations of the chosen model, without spreads, and what failed of them."""
     left_out: list[LeftOut] = []
     made_or_left_out = partial(or_left_out, into=left_out)
@@ -90,7 +92,7 @@ def explained(entry: Entry, problem: Problem, metric: str, seconds: float) -> tu
 
 
 def save_explanations(
-    explanations: Explanations, entries: Sequence[Entry], problem: Problem, folder: Path, seconds: float
+    explanations: Explanations, entries: Sequence[Finalist], problem: SplitProblem, folder: Path, seconds: float
 ) -> list[LeftOut]:
     """Write the explanations of the chosen model and the spreads of all models; return what failed of these."""
     left_out: list[LeftOut] = []
@@ -101,7 +103,7 @@ def save_explanations(
     return left_out
 
 
-def _queries(problem: Problem) -> tuple[Queries, str]:
+def _queries(problem: SplitProblem) -> tuple[Queries, str]:
     """Return the queries that models are explained on, and what they are."""
     queries, part = (problem.development, "training") if problem.test is None else (problem.test, "test")
     return replace(queries, rows=None), part
@@ -109,7 +111,7 @@ def _queries(problem: Problem) -> tuple[Queries, str]:
 
 def _importance(
     model: Model, queries: Queries, metric: Metric, seconds: float
-) -> tuple[tuple[Importance, ...], int, int]:
+) -> tuple[tuple[FeatureImportance, ...], int, int]:
     """Return the importance of the features, on how many queries, and with how many shuffles; nothing without time."""
     groups = len(groups_of(model))
     documents = _documents_in(model, queries, seconds / max(groups, 1), metric)
@@ -134,17 +136,17 @@ def _documents_in(model: Model, queries: Queries, seconds: float, metric: Metric
 
 
 def _spreads(
-    entries: Sequence[Entry], queries: Queries, seconds: float
+    entries: Sequence[Finalist], queries: Queries, seconds: float
 ) -> Mapping[str, Mapping[str, Mapping[int, float]]]:
     """Return the spread of the contributions of every model, by kind of its parts."""
-    parts = [(entry.candidate.solver, part) for entry in entries for part in _parts(entry.model)]
+    parts = [(entry.candidate.solver, member) for entry in entries for member in _parts(entry.model)]
     spreads: dict[str, dict[str, dict[int, float]]] = {}
-    for label, part in parts:
-        if not isinstance(part, LinearModel | TreeModel):
+    for label, member in parts:
+        if not isinstance(member, LinearModel | TreeModel):
             continue
-        spread = contribution_spread(part, queries, np.random.default_rng(0), seconds / len(parts))
+        spread = contribution_spread(member, queries, np.random.default_rng(0), seconds / len(parts))
         if not np.isnan(spread).any():
-            (kind,) = parts_of(part)
+            (kind,) = parts_of(member)
             spreads.setdefault(label, {})[kind] = largest(spread)
     return spreads
 
@@ -162,7 +164,7 @@ def _closely(model: Model, queries: Queries, numbers: Ints, seconds: float) -> t
     """Return the contributions in the queries of these numbers, as many as there is time for."""
     if not is_exact(model) or model.nonzeros == 0:
         return ()
-    trees = sum(part.trees.n_trees for part in _parts(model) if isinstance(part, TreeModel))
+    trees = sum(member.trees.n_trees for member in _parts(model) if isinstance(member, TreeModel))
     explained, cost, names = [], 0.0, names_of(model)
     for number in numbers:
         query = queries.select([int(number)])
@@ -175,9 +177,9 @@ def _closely(model: Model, queries: Queries, numbers: Ints, seconds: float) -> t
         if cost > seconds:
             break
         parts = contributions(model, query, shown, background)
-        taken = np.argsort(-np.abs(parts).mean(axis=0), kind="stable")[:MAX_SHOWN]
-        taken = taken[np.abs(parts[:, taken]).max(axis=0) > 0.0]
-        rest = parts.sum(axis=1) - parts[:, taken].sum(axis=1)
+        largest = np.argsort(-np.abs(parts).mean(axis=0), kind="stable")[:MAX_SHOWN]
+        largest = largest[np.abs(parts[:, largest]).max(axis=0) > 0.0]
+        rest = parts.sum(axis=1) - parts[:, largest].sum(axis=1)
         ids = query.document_ids
         explained.append(
             ExplainedQuery(
@@ -187,8 +189,8 @@ def _closely(model: Model, queries: Queries, numbers: Ints, seconds: float) -> t
                 scores=tuple(scores[shown].tolist()),
                 mean=float(scores[background].mean()),
                 background=len(background),
-                features=tuple(names[j] for j in taken),
-                contributions=tuple(tuple(row) for row in np.column_stack([parts[:, taken], rest]).tolist()),
+                features=tuple(names[j] for j in largest),
+                contributions=tuple(tuple(row) for row in np.column_stack([parts[:, largest], rest]).tolist()),
             )
         )
     return tuple(explained)
@@ -204,7 +206,7 @@ def _places(grades: Floats) -> Ints:
     return first if best < len(first) else np.append(first[:-1], best)
 
 
-def _effects(model: Model, queries: Queries, tried: Sequence[Importance], seconds: float) -> tuple[Effect, ...]:
+def _effects(model: Model, queries: Queries, tried: Sequence[FeatureImportance], seconds: float) -> tuple[Effect, ...]:
     """Return the effects of the most important features, on as many queries as there is time for."""
     names = list(names_of(model))
     columns = [names.index(importance.feature) for importance in tried if importance.feature in names][:MAX_EFFECTS]
@@ -231,7 +233,7 @@ DRAWS = 2_000
 
 def feature_importance(
     model: Model, queries: Queries, metric: Metric, *, repeats: int, seed: int = 0, resamples: int = DRAWS
-) -> tuple[Importance, ...]:
+) -> tuple[FeatureImportance, ...]:
     """Return the importance of each feature that the model uses, the greatest loss first.
 
     The features of one column of a table, such as those of a category, are shuffled together. queries have the model's
@@ -240,7 +242,7 @@ def feature_importance(
     groups = groups_of(model)
     losses = shuffling_losses(model, queries, metric, tuple(groups.values()), repeats=repeats, seed=seed)
     importances = [
-        Importance(
+        FeatureImportance(
             name,
             bootstrap_interval(
                 loss, np.random.default_rng([seed, k]), resamples=resamples, weights=queries.query_weights

@@ -21,9 +21,9 @@ from ranktune.solvers.models.blend import blended
 from ranktune.solvers.names import ONE_COLUMN
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.evaluate import evaluate
-from ranktune.tuner.evaluation.feature_sets import solver_parameters
+from ranktune.tuner.evaluation.feature_costs import solver_parameters
 from ranktune.tuner.evaluation.models import microseconds_a_document
-from ranktune.tuner.evaluation.plans import Delivered, Final
+from ranktune.tuner.evaluation.plans import Final, FinalOutcome
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.policy.blends import (
     Blend,
@@ -41,11 +41,11 @@ from ranktune.tuner.splits.plans import Fold, query_folds
 from ranktune.tuner.statistics.pareto import Option, best_within
 from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.problem import SplitProblem
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoredRanking:
     """What a ranking scored by query on one split: by validation, and on test.
 
     test is metric -> (n,), empty without test queries; test_weights, (n,), are those of these queries, None where each
@@ -58,7 +58,7 @@ class Scored:
 
 
 @dataclass(frozen=True, eq=False)
-class Entry(Scored):
+class Finalist(ScoredRanking):
     """A refitted candidate with its model; cost is what the features of the model cost, None without costs."""
 
     model: Model
@@ -68,7 +68,7 @@ class Entry(Scored):
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class FinalChoice:
     """One candidate a solver, and blends, the chosen one first, then by merit.
 
     unrestricted is the one that would be chosen if no system had to load it; candidates are all that were compared.
@@ -81,7 +81,7 @@ class Choice:
     nested: Floats | None = None
 
 
-def with_blends(study: Study, problem: Problem, candidates: Sequence[Candidate]) -> Choice:
+def with_blends(study: Study, problem: SplitProblem, candidates: Sequence[Candidate]) -> FinalChoice:
     """Return the choice among the candidates and their blends.
 
     The blend of all, whose members differ most, is chosen unless cross-validation prefers the blend of a family or a
@@ -92,20 +92,20 @@ def with_blends(study: Study, problem: Problem, candidates: Sequence[Candidate])
     fresh = any(candidate.rescored is not None for candidate in scored)
     queries = problem.development if fresh else problem.validation_queries
     if len(scored) < 2 or queries.n_queries < problem.policy.blend.a_fold * count:
-        return Choice(best, best[0], candidates)
+        return FinalChoice(best, best[0], candidates)
     if queries.times is None:
         folds = query_folds(queries, count, study.seed, stream=5)
     else:
         folds = blocks(queries, count, gap_of(study.gap, queries))
     mixed = _blends(study, problem, scored, queries, folds)
     if not mixed:
-        return Choice(best, best[0], candidates)
+        return FinalChoice(best, best[0], candidates)
     weights, needed = queries.query_weights, problem.policy.blend.other
     alone = nested_choice(np.stack([candidate.values for candidate in scored]), folds, weights)
 
     def first_of(blends: Sequence[Candidate]) -> Candidate:
-        taken = first_unless_better([*(blend.values for blend in blends), alone], weights, problem.policy, needed)
-        return blends[taken] if taken < len(blends) and len(blends[taken].members) > 1 else best[0]
+        place = first_unless_better([*(blend.values for blend in blends), alone], weights, problem.policy, needed)
+        return blends[place] if place < len(blends) and len(blends[place].members) > 1 else best[0]
 
     able = [blend for blend in mixed if can_load(study.serve, blend.parts)]
     nested = first_elsewhere([*(blend.values for blend in able), alone], folds, weights, problem.policy, needed)
@@ -113,21 +113,21 @@ def with_blends(study: Study, problem: Problem, candidates: Sequence[Candidate])
     unrestricted = first_of(mixed) if study.serve else first
     ordered = sorted([*best, *mixed], key=lambda candidate: candidate.merit, reverse=True)
     leading = list(dict.fromkeys((first, unrestricted)))
-    return Choice([*leading, *(c for c in ordered if c not in leading)], unrestricted, candidates, nested)
+    return FinalChoice([*leading, *(c for c in ordered if c not in leading)], unrestricted, candidates, nested)
 
 
-def blended_candidates(study: Study, problem: Problem, candidates: Sequence[Candidate]) -> Choice:
+def blended_candidates(study: Study, problem: SplitProblem, candidates: Sequence[Candidate]) -> FinalChoice:
     """Return the result of with_blends, blends among the candidates, all without scores to save memory."""
     choice = with_blends(study, problem, candidates)
     light = {candidate: replace(candidate, scores=None) for candidate in candidates}
     blends = [candidate for candidate in choice.ordered if candidate.members]
     light |= {blend: replace(blend, members=tuple(light[member] for member in blend.members)) for blend in blends}
     ordered = [light[candidate] for candidate in choice.ordered]
-    return Choice(ordered, light[choice.unrestricted], list(light.values()), choice.nested)
+    return FinalChoice(ordered, light[choice.unrestricted], list(light.values()), choice.nested)
 
 
 def _blends(
-    study: Study, problem: Problem, scored: Sequence[Candidate], queries: Queries, folds: Sequence[Fold]
+    study: Study, problem: SplitProblem, scored: Sequence[Candidate], queries: Queries, folds: Sequence[Fold]
 ) -> list[Candidate]:
     """Return blends of the candidates, of two at least: of all, of those of trees, and of the linear ones."""
     able = [c for c in scored if c.scores is not None and LIST not in c.parts and c.solver != ONE_COLUMN]
@@ -141,7 +141,7 @@ def _blends(
     first = {k: candidate.values for k, candidate in enumerate(able) if candidate.is_first}
     metric = parse_metric(study.metric)
     blends = Blends(scaled, groups, queries, metric, folds, problem.policy, first)
-    linear, trees = ([k for k, c in enumerate(able) if c.parts == {part}] for part in (LINEAR, TREES))
+    linear, trees = ([k for k, c in enumerate(able) if c.parts == {kind}] for kind in (LINEAR, TREES))
     mixes = [(BLEND, list(range(len(able))))] if len(able) > len(linear) else []
     mixes += [(TREE_BLEND, trees), (LINEAR_BLEND, linear)]
     weights = queries.query_weights
@@ -160,9 +160,9 @@ def _blends(
 def _blend(
     label: str, able: Sequence[Candidate], blend: Blend, alone: Floats, metric: Metric, weights: Floats | None
 ) -> Candidate:
-    taken = [k for k in np.argsort(-blend.shares, kind="stable") if blend.shares[k] > 0.0]
-    members = tuple(able[k] for k in taken)
-    shares = dict(zip(_names(members), (float(round(blend.shares[k], 6)) for k in taken), strict=True))
+    places = [k for k in np.argsort(-blend.shares, kind="stable") if blend.shares[k] > 0.0]
+    members = tuple(able[k] for k in places)
+    shares = dict(zip(_names(members), (float(round(blend.shares[k], 6)) for k in places), strict=True))
     lead = blend.shares @ (alone - np.stack([each.values for each in able]))
     values = without_luck(blend.per_query, lead, metric, weights)
     if able[0].rescored is not None:
@@ -182,10 +182,10 @@ def _names(members: Sequence[Candidate]) -> list[str]:
 
 def parts_of(chosen: Sequence[Candidate]) -> list[Candidate]:
     """Return the candidates that are fitted for those that are chosen, each once."""
-    return list(dict.fromkeys(part for candidate in chosen for part in candidate.members or (candidate,)))
+    return list(dict.fromkeys(member for candidate in chosen for member in candidate.members or (candidate,)))
 
 
-def is_within(study: Study, entry: Entry) -> bool:
+def is_within(study: Study, entry: Finalist) -> bool:
     """Return whether the model of an entry keeps the limits of a study."""
     (_, value), model = entry.candidate.merit, entry.model
     solver, timed = entry.candidate.solver, entry.microseconds
@@ -193,20 +193,22 @@ def is_within(study: Study, entry: Entry) -> bool:
     return best_within([option], study.limits) is not None
 
 
-def keep_within(study: Study, entries: list[Entry]) -> list[Entry]:
+def keep_within(study: Study, entries: list[Finalist]) -> list[Finalist]:
     """Return the entries whose refitted models keep the limits; all, with a warning, if none does."""
-    kept = [entry for entry in entries if is_within(study, entry)]
-    if not kept:
+    within = [entry for entry in entries if is_within(study, entry)]
+    if not within:
         warnings.warn(
             "refitted on more queries, no model keeps within the limits, which all of them kept in their trials. "
             "Lower the limits a little.",
             RankTuneWarning,
             stacklevel=2,
         )
-    return kept or entries
+    return within or entries
 
 
-def build_model(candidate: Candidate, models: Mapping[Candidate, Delivered], problem: Problem) -> Delivered | None:
+def build_model(
+    candidate: Candidate, models: Mapping[Candidate, FinalOutcome], problem: SplitProblem
+) -> FinalOutcome | None:
     """Return the model of a candidate, blended from its members; None if the refit of one failed."""
     if not candidate.members:
         return models.get(candidate)
@@ -218,24 +220,24 @@ def build_model(candidate: Candidate, models: Mapping[Candidate, Delivered], pro
     factors = [share / spread if spread > 0.0 else 0.0 for share, spread in zip(shares, spreads, strict=True)]
     model = blended([made.model for made in refitted], factors, candidate.solver, candidate.params)
     seconds = sum(made.seconds for made in refitted)
-    return Delivered(model=model, seconds=seconds, on_everything=all(made.on_everything for made in refitted))
+    return FinalOutcome(model=model, seconds=seconds, on_everything=all(made.on_everything for made in refitted))
 
 
-def _spread(made: Delivered, problem: Problem) -> float:
+def _spread(made: FinalOutcome, problem: SplitProblem) -> float:
     """Return the spread of a model's scores, on the validation queries where it was not fitted to them."""
     queries = problem.development if made.on_everything else problem.validation_queries
     return scale(made.model.predict(replace(queries, rows=None)), queries)
 
 
-def entry_of(study: Study, problem: Problem, candidate: Candidate, made: Delivered) -> Entry:
+def entry_of(study: Study, problem: SplitProblem, candidate: Candidate, made: FinalOutcome) -> Finalist:
     """Return a candidate with its model, which is scored on the test queries and timed."""
     scored = evaluate(Final(model=made.model, test=problem.test), task_of(study, problem, candidate))
     timed = microseconds_a_document(made.model, problem.test or problem.development)
     cost = scored.cost if study.costs else None
-    return Entry(candidate, scored.per_query, problem.test_weights, made.model, timed, made.seconds, cost)
+    return Finalist(candidate, scored.per_query, problem.test_weights, made.model, timed, made.seconds, cost)
 
 
-def baseline_scores(study: Study, problem: Problem, rescored: bool) -> Scored:
+def baseline_scores(study: Study, problem: SplitProblem, rescored: bool) -> ScoredRanking:
     """Return what the baseline scored: on fresh folds only where the chosen model was rescored on them."""
 
     def values(queries: Queries | None, name: str) -> Floats | None:
@@ -250,7 +252,7 @@ def baseline_scores(study: Study, problem: Problem, rescored: bool) -> Scored:
         BASELINE, {}, float("nan"), np.empty(0) if vali is None else vali, 0, rescored=fresh,
         vali_weights=queries.query_weights, rescored_weights=development.query_weights,
     )  # fmt: skip
-    return Scored(candidate, tested, problem.test_weights)
+    return ScoredRanking(candidate, tested, problem.test_weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,7 +319,7 @@ class Candidate:
         return True, float(np.nanmean(linearised(self.rescored, self.rescored_weights)))
 
 
-def task_of(study: Study, problem: Problem, candidate: Candidate) -> Task:
+def task_of(study: Study, problem: SplitProblem, candidate: Candidate) -> Task:
     """Return the task of a candidate, which names what its trial left too."""
     return Task(str(problem.folder), study.metrics, candidate.solver, candidate.params, study.seed, budget=study.budget)
 

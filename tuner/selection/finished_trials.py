@@ -19,7 +19,7 @@ from ranktune.solvers.core.errors import AllFailed, RankTuneWarning, StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.policy.policy import POLICY, Policy
-from ranktune.tuner.policy.trials import ahead, close
+from ranktune.tuner.policy.reserve import ahead, close
 from ranktune.tuner.samplers.first import alike, first_configurations, grows, is_alike
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.selection.finals import Candidate
@@ -29,7 +29,7 @@ from ranktune.tuner.storage.attributes import ERROR, PATH, UNFINISHED
 from ranktune.tuner.storage.record import number_of, repeated, seconds_of
 
 
-class Trials(Protocol):
+class TrialsByQuery(Protocol):
     """The finished trials of a split with their values by query: a `Record`, or trials in memory.
 
     metric is what they maximise, weights, (n validation queries,), how often each query counts.
@@ -46,7 +46,7 @@ class Trials(Protocol):
 
 
 def best_candidates(
-    record: Trials,
+    record: TrialsByQuery,
     space: UnionSpace,
     limits: Mapping[str, float] | None = None,
     policy: Policy = POLICY,
@@ -54,7 +54,7 @@ def best_candidates(
     """Return the few best trials of each solver that keep the limits, best first; ties go to the earlier trial.
 
     The first configuration of a solver comes first, unless others are ahead of it by so many standard errors
-    (`ranktune.tuner.policy.trials`), and of the others those that a study tries first.
+    (`ranktune.tuner.policy.reserve`), and of the others those that a study tries first.
 
     Raises StudyError, with the shared cause, where no trial succeeded (AllFailed where there were some), or none keeps
     the limits.
@@ -70,8 +70,10 @@ def best_candidates(
         raise kind(f"none of {len(trials)} trials succeeded: {'; '.join(causes[:3])}")
     tried = Counter(space.split(trial.params)[0] for trial in trials if trial.state != TrialState.FAIL)
     _warn_if_all_alike([trial for succeeded in by_solver.values() for trial in succeeded], record.metric)
-    kept = {solver: [t for t in ts if within_limits(t.user_attrs, limits or {})] for solver, ts in by_solver.items()}
-    by_solver = {solver: within for solver, within in kept.items() if within}
+    within_limits_of = {
+        solver: [t for t in ts if within_limits(t.user_attrs, limits or {})] for solver, ts in by_solver.items()
+    }
+    by_solver = {solver: within for solver, within in within_limits_of.items() if within}
     if not by_solver:
         wanted = ", ".join(f"{cost}<={most:g}" for cost, most in (limits or {}).items())
         raise StudyError(
@@ -120,13 +122,13 @@ def _whole(trials: Sequence[FrozenTrial]) -> tuple[list[FrozenTrial], dict[int, 
 
     Of the trials over which one model grew the best is returned alone, with the seconds of all.
     """
-    kept, seconds = {number_of(trial): trial for trial in trials}, {number_of(t): seconds_of(t) for t in trials}
+    by_number, seconds = {number_of(trial): trial for trial in trials}, {number_of(t): seconds_of(t) for t in trials}
     for unfinished in (trial for trial in trials if trial.user_attrs.get(UNFINISHED)):
-        group = [number for number, trial in kept.items() if is_alike(trial.params, unfinished.params)]
-        best = max(group, key=lambda number: (kept[number].value or 0.0, number))
+        group = [number for number, trial in by_number.items() if is_alike(trial.params, unfinished.params)]
+        best = max(group, key=lambda number: (by_number[number].value or 0.0, number))
         seconds[best] = sum(seconds[number] for number in group)
-        kept = {number: trial for number, trial in kept.items() if number == best or number not in group}
-    return list(kept.values()), seconds
+        by_number = {number: trial for number, trial in by_number.items() if number == best or number not in group}
+    return list(by_number.values()), seconds
 
 
 def _begun(trials: Sequence[FrozenTrial], configurations: Sequence[Mapping[str, Value]]) -> list[FrozenTrial]:
@@ -137,7 +139,7 @@ def _begun(trials: Sequence[FrozenTrial], configurations: Sequence[Mapping[str, 
 
 
 def _believed(
-    ranked: list[FrozenTrial], first: Sequence[FrozenTrial], record: Trials, policy: Policy
+    ranked: list[FrozenTrial], first: Sequence[FrozenTrial], record: TrialsByQuery, policy: Policy
 ) -> list[FrozenTrial]:
     """Return the trials that may replace the first configuration of their solver, then it, then the other first ones.
 
@@ -151,12 +153,12 @@ def _believed(
     return [*chosen, first[0], *(trial for trial in first[1:] if trial not in chosen)]
 
 
-def _close(ranked: list[FrozenTrial], record: Trials, policy: Policy) -> list[FrozenTrial]:
+def _close(ranked: list[FrozenTrial], record: TrialsByQuery, policy: Policy) -> list[FrozenTrial]:
     values = [record.per_query(trial)[record.metric] for trial in ranked]
     return [ranked[place] for place in close(values, record.weights, policy)]
 
 
-def best_default(record: Trials, space: UnionSpace, limits: Mapping[str, float]) -> Candidate | None:
+def best_default(record: TrialsByQuery, space: UnionSpace, limits: Mapping[str, float]) -> Candidate | None:
     """Return the best trial within limits at a configuration that a study tries first, None without one in full."""
     first, candidates, trials = first_configurations(space), [], record.trials()
     for trial in trials:
@@ -173,19 +175,21 @@ def best_default(record: Trials, space: UnionSpace, limits: Mapping[str, float])
     return max(candidates, key=lambda candidate: (candidate.value, -candidate.number), default=None)
 
 
-def set_aside(record: Trials, space: UnionSpace, limits: Mapping[str, float], entries: Sequence[Candidate]) -> str:
+def set_aside(
+    record: TrialsByQuery, space: UnionSpace, limits: Mapping[str, float], entries: Sequence[Candidate]
+) -> str:
     """Return why the best trial is in no row of the leaderboard, the first of whose entries is delivered; "" if it is.
 
     Progress shows the value of that trial as the best if it keeps the limits. Its solver may have no row if not.
     """
     complete = [trial for trial in record.trials() if trial.state == TrialState.COMPLETE]
     best = max(complete, key=lambda trial: (trial.value or 0.0, -number_of(trial)))
-    shown = [part for entry in entries for part in (entry, *entry.members)]
+    shown = [member for entry in entries for member in (entry, *entry.members)]
     solver, _ = space.split(best.params)
     keeps = within_limits(best.user_attrs, limits)
     row = next((entry for entry in shown if entry.solver == solver), None if keeps else entries[0])
     if (
-        number_of(best) in {part.number for part in shown}
+        number_of(best) in {member.number for member in shown}
         or row is None
         or round((best.value or 0.0) - row.value, 4) <= 0
     ):
@@ -202,7 +206,7 @@ def set_aside(record: Trials, space: UnionSpace, limits: Mapping[str, float], en
     )
 
 
-def failures(record: Trials, space: UnionSpace, split: str) -> list[Failure]:
+def failures(record: TrialsByQuery, space: UnionSpace, split: str) -> list[Failure]:
     """Return the trials that failed, by their number, and why."""
     return [
         Failure(split, number_of(trial), space.split(trial.params)[0], str(trial.user_attrs.get(ERROR)))

@@ -14,17 +14,17 @@ from pathlib import Path
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, JsonView
-from ranktune.solvers.data.columns.meanings import TODAY_WORDS, named_like
+from ranktune.solvers.data.columns.usual import TODAY_WORDS, named_like
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.query_columns.monotone import name_of
+from ranktune.solvers.data.query_columns import name_of
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.metrics.presets import is_of_clicks
 from ranktune.solvers.models.blend import needs_of
 from ranktune.solvers.names import ONE_COLUMN
 from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.models import has_model
-from ranktune.tuner.evaluation.plans import Delivered, Final
-from ranktune.tuner.selection.finals import Candidate, Entry, Scored, task_of
+from ranktune.tuner.evaluation.plans import Final, FinalOutcome
+from ranktune.tuner.selection.finals import Candidate, Finalist, ScoredRanking, task_of
 from ranktune.tuner.selection.rows import (
     ALIKE,
     BASELINE,
@@ -34,8 +34,8 @@ from ranktune.tuner.selection.rows import (
     FIRST,
     WORSE,
     Gain,
+    LeaderboardRow,
     Preference,
-    Row,
     TuningGain,
 )
 from ranktune.tuner.splits.seals import read_sealed
@@ -45,13 +45,13 @@ from ranktune.tuner.statistics.measured import Comparison, Interval
 from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.problem import SplitProblem
 from ranktune.tuner.workers.executor import Executor
 
 
 def leaderboard(
-    splits: Sequence[Sequence[Entry]], metric: str, generator: np.random.Generator, serve: Sequence[str] = ()
-) -> list[Row]:
+    splits: Sequence[Sequence[Finalist]], metric: str, generator: np.random.Generator, serve: Sequence[str] = ()
+) -> list[LeaderboardRow]:
     """Return a row for each solver and blend, the chosen first, then by validation; serve are the systems to load it.
 
     splits holds the entries of each split, the chosen entry first. Over several splits a first row shows what
@@ -68,8 +68,8 @@ def leaderboard(
 
 
 def baseline_row(
-    baselines: Sequence[Scored], chosen: Sequence[Entry], metric: str, generator: np.random.Generator
-) -> Row:
+    baselines: Sequence[ScoredRanking], chosen: Sequence[Finalist], metric: str, generator: np.random.Generator
+) -> LeaderboardRow:
     """Return the row of the baseline, whose difference is the baseline less the chosen model, split by split."""
     row = _row(BASELINE, baselines, chosen, metric, generator)
     return replace(row, verdict=ALIKE if row.p_value is None else _verdict(row, row.p_value))
@@ -77,8 +77,8 @@ def baseline_row(
 
 def gain_over(
     name: str,
-    baselines: Sequence[Scored],
-    chosen: Sequence[Entry],
+    baselines: Sequence[ScoredRanking],
+    chosen: Sequence[Finalist],
     estimates: Sequence[Interval],
     metric: str,
     generator: np.random.Generator,
@@ -102,7 +102,7 @@ def gain_over(
     return Gain(name, "validation", replace(corrected, wins=plain.wins, ties=plain.ties, losses=plain.losses))
 
 
-def uncompared(splits: Sequence[Sequence[Entry]]) -> list[Row]:
+def uncompared(splits: Sequence[Sequence[Finalist]]) -> list[LeaderboardRow]:
     """Return the rows of a leaderboard without what the models scored, where their comparison fails."""
     if len(splits) > 1:
         return [_uncompared(CHOSEN, [entries[0] for entries in splits])]
@@ -110,7 +110,7 @@ def uncompared(splits: Sequence[Sequence[Entry]]) -> list[Row]:
     return [chosen, *(replace(row, verdict=ALIKE) for row in others)]
 
 
-def _merit(row: Row) -> tuple[bool, float]:
+def _merit(row: LeaderboardRow) -> tuple[bool, float]:
     if row.again is not None:
         return (True, row.again.mean)
     return (False, row.vali.mean if row.vali else float("-inf"))
@@ -118,21 +118,21 @@ def _merit(row: Row) -> tuple[bool, float]:
 
 def _row(
     name: str,
-    scored: Sequence[Scored],
-    chosen: Sequence[Entry],
+    scored: Sequence[ScoredRanking],
+    chosen: Sequence[Finalist],
     metric: str,
     generator: np.random.Generator,
     serve: Sequence[str] = (),
-) -> Row:
+) -> LeaderboardRow:
     """Return a row of what was scored on each split."""
     candidates = [entry.candidate for entry in scored]
     against = compared(scored, chosen, metric, generator)
 
     def interval(parts: Sequence[tuple[Floats | None, Floats | None]]) -> Interval | None:
-        known = [values for values, _ in parts if values is not None and len(values)]
-        if len(known) < len(scored):
+        scores = [values for values, _ in parts if values is not None and len(values)]
+        if len(scores) < len(scored):
             return None
-        return stratified_interval(known, generator, weights=[weights for _, weights in parts])
+        return stratified_interval(scores, generator, weights=[weights for _, weights in parts])
 
     tested = against is not None and all(entry.test for entry in (*scored, *chosen))
     return replace(
@@ -147,25 +147,27 @@ def _row(
     )
 
 
-def _validated(scored: Sequence[Scored], chosen: Sequence[Scored], generator: np.random.Generator) -> Interval | None:
+def _validated(
+    scored: Sequence[ScoredRanking], chosen: Sequence[ScoredRanking], generator: np.random.Generator
+) -> Interval | None:
     """Return the difference on the queries that chose; the generator is its own, and changes no other number."""
     pairs = [_validated_pair(a, b) for a, b in zip(scored, chosen, strict=True)]
-    known = [pair for pair in pairs if pair is not None]
-    if len(known) < len(pairs):
+    complete = [pair for pair in pairs if pair is not None]
+    if len(complete) < len(pairs):
         return None
-    return stratified_interval([a - b for a, b, _ in known], generator, weights=[each for _, _, each in known])
+    return stratified_interval([a - b for a, b, _ in complete], generator, weights=[each for _, _, each in complete])
 
 
-def _uncompared(name: str, scored: Sequence[Scored], serve: Sequence[str] = ()) -> Row:
+def _uncompared(name: str, scored: Sequence[ScoredRanking], serve: Sequence[str] = ()) -> LeaderboardRow:
     """Return a row without what was scored; what models cost is NaN where there are none."""
-    models = [entry for entry in scored if isinstance(entry, Entry)]
+    models = [entry for entry in scored if isinstance(entry, Finalist)]
 
     def mean(values: Sequence[float | None]) -> float:
-        known = [value for value in values if value is not None]
-        return float(np.mean(known)) if known else float("nan")
+        present = [value for value in values if value is not None]
+        return float(np.mean(present)) if present else float("nan")
 
     used = {name_of(int(k), entry.model.feature_names) for entry in models for k in entry.model.used_features}
-    return Row(
+    return LeaderboardRow(
         solver=name,
         params=dict(models[0].candidate.params) if len(models) == 1 else None,
         vali=None,
@@ -189,7 +191,7 @@ def _uncompared(name: str, scored: Sequence[Scored], serve: Sequence[str] = ()) 
 
 
 def compared(
-    scored: Sequence[Scored], chosen: Sequence[Scored], metric: str, generator: np.random.Generator
+    scored: Sequence[ScoredRanking], chosen: Sequence[ScoredRanking], metric: str, generator: np.random.Generator
 ) -> Comparison | None:
     """Return scored compared with chosen; None for the chosen itself, or without queries that both scored."""
     if all(a is b for a, b in zip(scored, chosen, strict=True)):
@@ -199,23 +201,23 @@ def compared(
 
 
 def _pairs(
-    scored: Sequence[Scored], others: Sequence[Scored], metric: str
+    scored: Sequence[ScoredRanking], others: Sequence[ScoredRanking], metric: str
 ) -> tuple[list[Floats], list[Floats], list[Floats | None]] | None:
     """Return what both scored on the same queries of each split, and the weights of these; None where some has none."""
-    known = [pair for a, b in zip(scored, others, strict=True) if (pair := _pair(a, b, metric)) is not None]
-    if len(known) < len(scored):
+    found = [pair for a, b in zip(scored, others, strict=True) if (pair := _pair(a, b, metric)) is not None]
+    if len(found) < len(scored):
         return None
-    return [a for a, _, _ in known], [b for _, b, _ in known], [weights for _, _, weights in known]
+    return [a for a, _, _ in found], [b for _, b, _ in found], [weights for _, _, weights in found]
 
 
-def _pair(a: Scored, b: Scored, metric: str) -> tuple[Floats, Floats, Floats | None] | None:
+def _pair(a: ScoredRanking, b: ScoredRanking, metric: str) -> tuple[Floats, Floats, Floats | None] | None:
     """Return what both scored on the same queries, and their weights: on test, else on fresh folds, else in trials."""
     if a.test and b.test:
         return a.test[metric], b.test[metric], a.test_weights
     return _validated_pair(a, b)
 
 
-def _validated_pair(a: Scored, b: Scored) -> tuple[Floats, Floats, Floats | None] | None:
+def _validated_pair(a: ScoredRanking, b: ScoredRanking) -> tuple[Floats, Floats, Floats | None] | None:
     """Return what both scored on the same queries on fresh folds, else in trials, and their weights."""
     if a.candidate.rescored is not None and b.candidate.rescored is not None:
         return a.candidate.rescored, b.candidate.rescored, a.candidate.rescored_weights
@@ -226,13 +228,13 @@ def _validated_pair(a: Scored, b: Scored) -> tuple[Floats, Floats, Floats | None
     return (values, others, weights) if 0 < len(values) == len(others) else None
 
 
-def _with_verdicts(rows: Sequence[Row]) -> list[Row]:
+def _with_verdicts(rows: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
     """Return rows with p-values corrected for their number, and verdicts."""
     corrected = holm([row.p_value for row in rows])
     return [replace(row, p_holm=p, verdict=_verdict(row, p)) for row, p in zip(rows, corrected, strict=True)]
 
 
-def _verdict(row: Row, p: float | None) -> str:
+def _verdict(row: LeaderboardRow, p: float | None) -> str:
     if row.difference is None or p is None:
         return FIRST if row.p_value is None else ALIKE
     if not p <= ALPHA:
@@ -245,12 +247,12 @@ def likely_baselines(queries: Queries) -> tuple[str, ...]:
     return tuple(named_like(TODAY_WORDS, queries.feature_names or ())[:1])
 
 
-def mean_metrics(chosen: Sequence[Entry], metrics: Sequence[str]) -> dict[str, float]:
+def mean_metrics(chosen: Sequence[Finalist], metrics: Sequence[str]) -> dict[str, float]:
     """Return metric -> mean over splits of the chosen entries' mean over test queries; empty without test."""
     if not all(entry.test for entry in chosen):
         return {}
 
-    def mean(entry: Entry, name: str) -> float:
+    def mean(entry: Finalist, name: str) -> float:
         return mean_of(entry.test[name], entry.test_weights)
 
     return {name: float(np.mean([mean(entry, name) for entry in chosen])) for name in metrics}
@@ -267,10 +269,10 @@ class DefaultModel:
 
 def default_model(
     study: Study,
-    problem: Problem,
+    problem: SplitProblem,
     default: Candidate | None,
-    chosen: Entry,
-    refitted: Mapping[Candidate, Delivered],
+    chosen: Finalist,
+    refitted: Mapping[Candidate, FinalOutcome],
     executor: Executor,
     deadline: Deadline,
 ) -> DefaultModel | None:
@@ -283,9 +285,9 @@ def default_model(
         return None
     if is_default(chosen.candidate, default):
         return DefaultModel(default.solver, chosen.test[study.metric], is_delivered=True)
-    made = next((made for part, made in refitted.items() if is_default(part, default)), None)
-    parts = [refitted[part] for part in chosen.candidate.members or (chosen.candidate,) if part in refitted]
-    on_everything = all(part.on_everything for part in parts)
+    made = next((made for member, made in refitted.items() if is_default(member, default)), None)
+    parts = [refitted[member] for member in chosen.candidate.members or (chosen.candidate,) if member in refitted]
+    on_everything = all(member.on_everything for member in parts)
     task, durations = task_of(study, problem, default), problem.durations
     if made is None and (on_everything or not has_model(task)):
         if durations.refit(default.seconds) > durations.free(deadline.left, 1):
@@ -314,13 +316,13 @@ def tuning_gain(
 
     chosen holds the values of the chosen model by test query, one array a split, and weights those of these queries.
     """
-    known = [default for default in defaults if default is not None]
-    if not known or len(known) < len(defaults):
+    found = [default for default in defaults if default is not None]
+    if not found or len(found) < len(defaults):
         return None
-    (name, _), *_ = Counter(default.solver for default in known).most_common(1)
-    if all(default.is_delivered for default in known):
+    (name, _), *_ = Counter(default.solver for default in found).most_common(1)
+    if all(default.is_delivered for default in found):
         return TuningGain(name, None, None)
-    comparison = compare_splits(chosen, [default.test for default in known], generator, weights=weights)
+    comparison = compare_splits(chosen, [default.test for default in found], generator, weights=weights)
     interval = Interval(comparison.difference, comparison.low, comparison.high)
     return TuningGain(name, interval, comparison.p_randomisation)
 
@@ -337,14 +339,17 @@ def beside_of(study: Study) -> str:
 
 
 def with_beside(
-    rows: Sequence[Row], splits: Sequence[Sequence[Entry]], baselines: Sequence[Scored], study: Study
-) -> list[Row]:
+    rows: Sequence[LeaderboardRow],
+    splits: Sequence[Sequence[Finalist]],
+    baselines: Sequence[ScoredRanking],
+    study: Study,
+) -> list[LeaderboardRow]:
     """Return rows with their means on test by the metric beside the one that chooses."""
     scored = {**_by_row(splits), BASELINE: baselines}
     return [replace(row, beside=_mean(scored[row.solver], study)) for row in rows]
 
 
-def preference(study: Study, splits: Sequence[Sequence[Entry]], folder: Path) -> Preference:
+def preference(study: Study, splits: Sequence[Sequence[Finalist]], folder: Path) -> Preference:
     """Return which row the metric beside would choose on test, and how that differs from the chosen one there."""
     by_row = _by_row(splits)
     chosen = [entries[0] for entries in splits]
@@ -360,23 +365,23 @@ def preference(study: Study, splits: Sequence[Sequence[Entry]], folder: Path) ->
     best = max(means, key=lambda name: (means[name], by_row[name] is next(iter(by_row.values()))))
     generator = _generator(study)
     pairs = [compared(by_row[best], chosen, metric, generator) for metric in (beside_of(study), study.metric)]
-    beside, own = (None if pair is None else Interval(pair.difference, pair.low, pair.high) for pair in pairs)
-    return Preference(beside_of(study), best, beside, own, log)
+    beside, of_metric = (None if pair is None else Interval(pair.difference, pair.low, pair.high) for pair in pairs)
+    return Preference(beside_of(study), best, beside, of_metric, log)
 
 
-def _by_row(splits: Sequence[Sequence[Entry]]) -> dict[str, Sequence[Scored]]:
+def _by_row(splits: Sequence[Sequence[Finalist]]) -> dict[str, Sequence[ScoredRanking]]:
     """Return the entries of each row of the leaderboard, one a split, the chosen ones first."""
     by_solver = [{entry.candidate.solver: entry for entry in entries} for entries in splits]
-    rows: dict[str, Sequence[Scored]] = {CHOSEN: [entries[0] for entries in splits]} if len(splits) > 1 else {}
+    rows: dict[str, Sequence[ScoredRanking]] = {CHOSEN: [entries[0] for entries in splits]} if len(splits) > 1 else {}
     every = (name for name in by_solver[0] if all(name in entries for entries in by_solver))
     return {**rows, **{name: [entries[name] for entries in by_solver] for name in every}}
 
 
-def _mean(scored: Sequence[Scored], study: Study) -> Interval | None:
-    known = [each.test[beside_of(study)] for each in scored if each.test]
-    if not known or len(known) < len(scored):
+def _mean(scored: Sequence[ScoredRanking], study: Study) -> Interval | None:
+    found = [each.test[beside_of(study)] for each in scored if each.test]
+    if not found or len(found) < len(scored):
         return None
-    return stratified_interval(known, _generator(study), weights=[each.test_weights for each in scored])
+    return stratified_interval(found, _generator(study), weights=[each.test_weights for each in scored])
 
 
 def _generator(study: Study) -> np.random.Generator:

@@ -13,7 +13,7 @@ from ranktune.solvers.core.errors import Damaged
 from ranktune.solvers.core.files.archives import read_archive, write_archive
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.models import kept_scores
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import Task, TaskOutcome
 from ranktune.tuner.policy.actions import Rescore
 from ranktune.tuner.selection.finals import Candidate, task_of
 from ranktune.tuner.splits.plans import FRESH
@@ -21,7 +21,7 @@ from ranktune.tuner.splits.seals import check_sealed, write_sealed
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import writing
-from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.problem import SplitProblem
 from ranktune.tuner.workers.executor import Executor
 
 RESCORED = "rescored.npz"
@@ -29,7 +29,7 @@ RESCORED = "rescored.npz"
 
 
 def rescored(
-    study: Study, problem: Problem, candidates: list[Candidate], executor: Executor, deadline: Deadline
+    study: Study, problem: SplitProblem, candidates: list[Candidate], executor: Executor, deadline: Deadline
 ) -> list[Candidate]:
     """Return the candidates with the scores of finalists; unchanged if strict, since nothing is blended then.
 
@@ -55,7 +55,7 @@ def rescored(
     return _of_trials(study, problem, candidates, action.places, executor, deadline)
 
 
-def _evaluated(executor: Executor, tasks: Mapping[int, Task], deadline: Deadline) -> dict[int, Outcome]:
+def _evaluated(executor: Executor, tasks: Mapping[int, Task], deadline: Deadline) -> dict[int, TaskOutcome]:
     """Return the outcomes of tasks by their places, of those that did not fail and had ended at the deadline."""
     jobs = {k: executor.submit(attempt, replace(task, limit=deadline.left)) for k, task in tasks.items()}
     deadline.end(jobs.values(), executor.stop)
@@ -65,7 +65,7 @@ def _evaluated(executor: Executor, tasks: Mapping[int, Task], deadline: Deadline
 
 def _of_trials(
     study: Study,
-    problem: Problem,
+    problem: SplitProblem,
     candidates: list[Candidate],
     places: Sequence[int],
     executor: Executor,
@@ -100,19 +100,21 @@ def write_rescored(path: Path, candidates: Sequence[Candidate]) -> None:
             write_sealed(path, write_archive({"numbers": numbers, **rescored, **scores}))
 
 
-def read_rescored(path: Path, candidates: list[Candidate], problem: Problem) -> list[Candidate] | None:
+def read_rescored(path: Path, candidates: list[Candidate], problem: SplitProblem) -> list[Candidate] | None:
     """Return the candidates with what write_rescored wrote of them; None where it wrote nothing, or of others."""
     try:
         check_sealed(path)
-        kept: dict[str, Any] = dict(read_archive(path))
+        arrays: dict[str, Any] = dict(read_archive(path))
     except (Damaged, OSError):
         return None
-    if [candidate.number for candidate in candidates] != kept.pop("numbers").tolist():
+    if [candidate.number for candidate in candidates] != arrays.pop("numbers").tolist():
         return None
     weights = problem.development.query_weights
     return [
-        replace(c, rescored=kept[f"again{c.number}"], rescored_weights=weights, scores=kept.get(f"scores{c.number}"))
-        if f"again{c.number}" in kept
+        replace(
+            c, rescored=arrays[f"again{c.number}"], rescored_weights=weights, scores=arrays.get(f"scores{c.number}")
+        )
+        if f"again{c.number}" in arrays
         else c
         for c in candidates
     ]

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from ranktune.solvers.core.errors import Damaged, LeftOut, StudyError
 from ranktune.tuner.selection.conclusion import Conclusion, conclude
-from ranktune.tuner.selection.rows import Failure, Gain, Preference, Restriction, Row, TuningGain, alternatives
+from ranktune.tuner.selection.rows import (
+    Failure,
+    Gain,
+    LeaderboardRow,
+    Preference,
+    Restriction,
+    TuningGain,
+    alternatives,
+)
 from ranktune.tuner.selection.typed import typed
 from ranktune.tuner.splits.seals import check_sealed, write_sealed
 from ranktune.tuner.statistics.measured import Interval
@@ -62,7 +70,7 @@ class SplitResult:
     """
 
     name: str = ""
-    leaderboard: tuple[Row, ...]
+    leaderboard: tuple[LeaderboardRow, ...]
     estimate: Interval
     expected_on_test: Interval | None
     test_metrics: Mapping[str, float]
@@ -73,7 +81,7 @@ class SplitResult:
     set_aside: str = ""
 
     @property
-    def best(self) -> Row:
+    def best(self) -> LeaderboardRow:
         """The chosen row; over several splits its means."""
         return self.leaderboard[0]
 

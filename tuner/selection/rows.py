@@ -34,7 +34,7 @@ NORMAL = 1.96
 
 
 @dataclass(frozen=True)
-class Row:
+class LeaderboardRow:
     """One line of the leaderboard: the best configuration of a solver by validation, or a blend.
 
     Attributes
@@ -182,22 +182,22 @@ class Failure:
 
 def combined(*evidence: Interval | None) -> Interval | None:
     """Return the mean of intervals of independent queries, weighted by precision; None without any that has a width."""
-    known = [each for each in evidence if each is not None and each.high > each.low]
-    if not known:
+    informative = [each for each in evidence if each is not None and each.high > each.low]
+    if not informative:
         return None
-    weights = [(2 * NORMAL / (each.high - each.low)) ** 2 for each in known]
-    mean = sum(weight * each.mean for weight, each in zip(weights, known, strict=True)) / sum(weights)
+    weights = [(2 * NORMAL / (each.high - each.low)) ** 2 for each in informative]
+    mean = sum(weight * each.mean for weight, each in zip(weights, informative, strict=True)) / sum(weights)
     half = NORMAL / math.sqrt(sum(weights))
     return Interval(mean, mean - half, mean + half)
 
 
-def is_as_good(row: Row, margin: float = MARGIN) -> bool:
+def is_as_good(row: LeaderboardRow, margin: float = MARGIN) -> bool:
     """Return whether a row is shown to be as good as the chosen one: not worse by margin or more."""
     difference = combined(row.difference, row.validated)
     return row.verdict != "worse" and difference is not None and difference.low > -margin
 
 
-def alternatives(rows: Sequence[Row]) -> dict[str, str]:
+def alternatives(rows: Sequence[LeaderboardRow]) -> dict[str, str]:
     """Return the smallest row that is shown to be as good as the chosen one, and the knee, by name."""
     from ranktune.tuner.statistics.pareto import Option, knee  # it loads NumPy
 
@@ -208,17 +208,17 @@ def alternatives(rows: Sequence[Row]) -> dict[str, str]:
     return named if smallest is None else named | {"smallest": smallest.solver}
 
 
-def smallest_as_good(rows: Sequence[Row]) -> Row | None:
+def smallest_as_good(rows: Sequence[LeaderboardRow]) -> LeaderboardRow | None:
     """Return the smallest row that is shown to be as good as the first; None without one of half its size."""
     good = [row for row in rows[1:] if row.is_served and not row.is_baseline and is_as_good(row)]
     smaller = [row for row in good if 2.0 * row.bytes <= rows[0].bytes]
     return min(smaller, key=lambda row: (row.bytes, -quality(row)), default=None)
 
 
-def quality(row: Row) -> float:
+def quality(row: LeaderboardRow) -> float:
     """Return the mean on fresh folds, else by validation; NaN where a row has neither."""
-    known = row.again or row.vali
-    return known.mean if known else math.nan
+    interval = row.again or row.vali
+    return interval.mean if interval else math.nan
 
 
 @dataclass(frozen=True)

@@ -19,18 +19,18 @@ from ranktune.tuner.selection.evidence import (
     select_queries,
     write_evidence,
 )
-from ranktune.tuner.selection.finals import Entry, Scored
+from ranktune.tuner.selection.finals import Finalist, ScoredRanking
 from ranktune.tuner.selection.rows import BASELINE
 from ranktune.tuner.splits.seals import remove_sealed, sealing
 from ranktune.tuner.statistics.periods import Period, by_period
 from ranktune.tuner.study.home import writing
-from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.problem import SplitProblem
 
 MODELS = "models"
 """Folder of the models of all rows of a split's leaderboard."""
 
 
-def save_chosen(entries: Sequence[Entry], folder: Path) -> tuple[list[Entry], list[LeftOut]]:
+def save_chosen(entries: Sequence[Finalist], folder: Path) -> tuple[list[Finalist], list[LeftOut]]:
     """Save the models of the first rows, and that of the first again as the chosen one; return those that can be saved.
 
     The files of former models, and what they scored, are removed.
@@ -46,7 +46,7 @@ def save_chosen(entries: Sequence[Entry], folder: Path) -> tuple[list[Entry], li
     return saved, left_out
 
 
-def save_models(entries: Sequence[Entry], folder: Path) -> tuple[list[Entry], list[LeftOut]]:
+def save_models(entries: Sequence[Finalist], folder: Path) -> tuple[list[Finalist], list[LeftOut]]:
     """Save the models of rows, and return those that can be saved."""
     left_out: list[LeftOut] = []
     with writing(folder):
@@ -64,13 +64,15 @@ def save_models(entries: Sequence[Entry], folder: Path) -> tuple[list[Entry], li
     return saved, left_out
 
 
-def _save(entry: Entry, path: Path) -> bool:
+def _save(entry: Finalist, path: Path) -> bool:
     with sealing(path):
         entry.model.save(path)
     return True
 
 
-def save_evidence(entries: Sequence[Entry], problem: Problem, folder: Path, baseline: Scored | None = None) -> None:
+def save_evidence(
+    entries: Sequence[Finalist], problem: SplitProblem, folder: Path, baseline: ScoredRanking | None = None
+) -> None:
     """Save what the models of all rows and the baseline scored by query."""
     labels = [entry.candidate.solver for entry in entries]
     files = [f"{MODELS}/{label}.json" for label in labels]
@@ -82,7 +84,7 @@ def save_evidence(entries: Sequence[Entry], problem: Problem, folder: Path, base
         write_evidence(evidence, folder / EVIDENCE)
 
 
-def _over_time(chosen: Scored, problem: Problem, baseline: Scored | None) -> tuple[Period, ...]:
+def _over_time(chosen: ScoredRanking, problem: SplitProblem, baseline: ScoredRanking | None) -> tuple[Period, ...]:
     """Return what the chosen model and the baseline scored by period, on validation queries and on test queries."""
     if problem.development.times is None:
         return ()
@@ -100,11 +102,11 @@ def _over_time(chosen: Scored, problem: Problem, baseline: Scored | None) -> tup
 
 
 def _evidence(
-    entries: Sequence[Entry],
-    problem: Problem,
+    entries: Sequence[Finalist],
+    problem: SplitProblem,
     labels: tuple[str, ...],
     files: tuple[str, ...],
-    baseline: Scored | None,
+    baseline: ScoredRanking | None,
 ) -> Evidence:
     """Return the rows' values by query: on test, else on fresh folds, else those of the trials."""
     if problem.test is not None:

@@ -1,7 +1,7 @@
 """The end of a study whose model named systems must load: a copy of the best model, and what the restriction costs.
 
 The best of all may be a blend that a system cannot load. Then a copy of it in one model is made
-(`ranktune.tuner.deployment.copying`), and chosen if its loss is not significantly above MAX_LOSS, and the best model
+(`ranktune.tuner.deployment.engines`), and chosen if its loss is not significantly above MAX_LOSS, and the best model
 that can be loaded is not better by validation.
 """
 
@@ -21,15 +21,15 @@ from ranktune.solvers.core.errors import DataError, LeftOut, RankTuneWarning, li
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.models.blend import needs_of
 from ranktune.solvers.registry import standard
-from ranktune.tuner.deployment.copying import copy_loss, copy_of, is_significant
-from ranktune.tuner.evaluation.plans import Delivered
-from ranktune.tuner.selection.finals import Candidate, Entry, entry_of
+from ranktune.tuner.deployment.engines import copy_loss, copy_of, is_significant
+from ranktune.tuner.evaluation.plans import FinalOutcome
+from ranktune.tuner.selection.finals import Candidate, Finalist, entry_of
 from ranktune.tuner.selection.rows import DISTILLED, Restriction
 from ranktune.tuner.statistics.intervals import stratified_interval
 from ranktune.tuner.study.abilities import can_load, is_served
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.problem import SplitProblem
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Served:
     left_out  what failed
     """
 
-    entries: list[Entry]
+    entries: list[Finalist]
     best: str
     cost: Floats | None = None
     loss: Floats | None = None
@@ -52,12 +52,14 @@ class Served:
     left_out: Sequence[LeftOut] = ()
 
 
-def unmeasured(entries: list[Entry], best: str) -> Served:
+def unmeasured(entries: list[Finalist], best: str) -> Served:
     """Return the entries of a split of which it is not known what the restriction costs."""
     return Served(entries, best, None if entries[0].candidate.solver == best else np.full(1, np.nan))
 
 
-def served(study: Study, problem: Problem, entries: list[Entry], unrestricted: Candidate, deadline: Deadline) -> Served:
+def served(
+    study: Study, problem: SplitProblem, entries: list[Finalist], unrestricted: Candidate, deadline: Deadline
+) -> Served:
     """Return the entries with one that all systems can load first."""
     able = [entry for entry in entries if can_load(study.serve, needs_of(entry.model))]
     others = [entry for entry in entries if entry not in able]
@@ -83,7 +85,7 @@ def _difference(first: Candidate, second: Candidate) -> Floats:
     return a - b if len(a) == len(b) else np.full(max(len(a), 1), np.nan)
 
 
-def _loss_and_copy(study: Study, problem: Problem, best: Entry) -> tuple[Floats | None, Entry | None]:
+def _loss_and_copy(study: Study, problem: SplitProblem, best: Finalist) -> tuple[Floats | None, Finalist | None]:
     """Return the loss of a copy of the model of best by development query, and its entry.
 
     No loss where there is nothing to copy; no entry where the copy is significantly worse, or cannot be loaded.
@@ -105,10 +107,10 @@ def _loss_and_copy(study: Study, problem: Problem, best: Entry) -> tuple[Floats 
     vali = old.vali - lost[problem.validation] if len(old.vali) == len(problem.validation) else old.vali
     rescored = None if old.rescored is None else old.rescored - lost
     candidate = replace(old, solver=DISTILLED, vali=vali, rescored=rescored, value=mean_or_zero(vali, old.vali_weights))
-    return loss, entry_of(study, problem, candidate, Delivered(model=model, seconds=best.seconds))
+    return loss, entry_of(study, problem, candidate, FinalOutcome(model=model, seconds=best.seconds))
 
 
-def warn_if_unserved(study: Study, entries: Sequence[Entry]) -> None:
+def warn_if_unserved(study: Study, entries: Sequence[Finalist]) -> None:
     """Warn if no system can load the chosen model: only what is known of missing values can be the cause."""
     model = entries[0].model
     for name in study.serve:
@@ -126,17 +128,17 @@ def restriction(study: Study, parts: Sequence[Served], generator: np.random.Gene
     """Return what the systems of a study cost over its splits; None without systems."""
     if not study.serve:
         return None
-    costs = [np.zeros(1) if part.cost is None else part.cost for part in parts]
-    by_cost, by_loss = [part.cost_weights for part in parts], [part.loss_weights for part in parts]
-    losses = [part.loss for part in parts if part.loss is not None]
-    known = all(part.loss is not None for part in parts)
-    free = all(part.cost is None for part in parts)
-    ((best, _),) = Counter(part.best for part in parts).most_common(1)
+    costs = [np.zeros(1) if split.cost is None else split.cost for split in parts]
+    by_cost, by_loss = [split.cost_weights for split in parts], [split.loss_weights for split in parts]
+    losses = [split.loss for split in parts if split.loss is not None]
+    measured = all(split.loss is not None for split in parts)
+    free = all(split.cost is None for split in parts)
+    ((best, _),) = Counter(split.best for split in parts).most_common(1)
     return Restriction(
         systems=tuple(study.serve),
         best=best,
         cost=None if free else stratified_interval(costs, generator, weights=by_cost),
         untried=tuple(name for name in standard() if not is_served(study.serve, name)),
-        distilled=all(part.entries[0].candidate.solver == DISTILLED for part in parts),
-        loss=stratified_interval(losses, generator, weights=by_loss) if known else None,
+        distilled=all(split.entries[0].candidate.solver == DISTILLED for split in parts),
+        loss=stratified_interval(losses, generator, weights=by_loss) if measured else None,
     )

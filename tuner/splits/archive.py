@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ranktune.solvers.core.errors import Damaged, DataError
 from ranktune.solvers.core.files.archives import read_members
-from ranktune.solvers.core.files.private import kept
+from ranktune.solvers.core.files.private import cached
 from ranktune.tuner.splits.seals import DIGESTS, proven, seal
 from ranktune.tuner.splits.store import store
 
@@ -53,7 +53,7 @@ def unpack_problem(packed: bytes, name: str) -> Path:
             (folder / file).write_bytes(content)
         seal(folder)
 
-    return kept(store() / name, is_there, write)
+    return cached(store() / name, is_there, write)
 
 
 def _files(packed: bytes) -> dict[str, bytes]:

@@ -49,10 +49,10 @@ def given_columns(queries: Queries) -> tuple[str, ...] | None:
 
     None where they have no names.
     """
-    names, known = queries.feature_names, queries.encoding
-    if names is None or known is None or queries.contents is None:
+    names, encoding = queries.feature_names, queries.encoding
+    if names is None or encoding is None or queries.contents is None:
         return None if names is None else tuple(sorted(names))
-    return tuple(sorted({*known.sources(names).values()}))
+    return tuple(sorted({*encoding.sources(names).values()}))
 
 
 def query_digests(queries: Queries, columns: Sequence[str] | None = None) -> list[int]:
@@ -111,17 +111,17 @@ def scale_of(parts: Sequence[Features]) -> Scale:
 
     Values that are all far from 0 beside their differences, by more than FAR times, are measured from their median.
     """
-    samples = [part[:: max(part.shape[0] // SAMPLE, 1)] for part in parts]
+    samples = [matrix[:: max(matrix.shape[0] // SAMPLE, 1)] for matrix in parts]
     size = np.max([_typical(sample) for sample in samples], axis=0)
     origin, full = np.zeros_like(size), size > 0.0
-    for part in parts:
-        if not isinstance(part, np.ndarray):  # what is not stored is 0
-            full &= np.bincount(part.indices, minlength=part.shape[1]) == part.shape[0]
+    for matrix in parts:
+        if not isinstance(matrix, np.ndarray):  # what is not stored is 0
+            full &= np.bincount(matrix.indices, minlength=matrix.shape[1]) == matrix.shape[0]
     columns = np.flatnonzero(full)
     values = [dense(sample[:, columns]).astype(np.float64) for sample in samples]
     middle = np.median(np.concatenate(values), axis=0)
     with np.errstate(over="ignore"):
-        spread = np.max([_typical(part - middle) for part in values], axis=0)
+        spread = np.max([_typical(matrix - middle) for matrix in values], axis=0)
     far = (spread > 0.0) & (FAR * spread < size[columns])
     origin[columns[far]], size[columns[far]] = middle[far], FAR * spread[far]
     return Scale(origin, size)

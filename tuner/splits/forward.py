@@ -61,8 +61,8 @@ def forward_or_dealt(queries: Queries, folds: int, seed: int, stream: int) -> tu
 def before(queries: Queries, fold: Fold, gap: float) -> Fold:
     """Return a fold without the training queries that are not before those to score, or are equal to one of them."""
     times, content = queries.time_of_query, distinct(queries)
-    kept = (times < times[fold.vali].min() - gap) & ~np.isin(content, content[fold.vali])
-    return Fold(fold.train[kept[fold.train]], fold.vali)
+    earlier = (times < times[fold.vali].min() - gap) & ~np.isin(content, content[fold.vali])
+    return Fold(fold.train[earlier[fold.train]], fold.vali)
 
 
 def latest(times: Floats, share: float, gap: float = 0.0) -> Fold:

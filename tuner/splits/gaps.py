@@ -33,8 +33,8 @@ def gap_of(gap: str, queries: Queries) -> float:
     if queries.times is None or number == 0.0:
         return 0.0
     if queries.dated != (length is not None):
-        known, right = ("dates", "a length of time, such as 7d") if queries.dated else ("numbers", "a number")
-        raise ParameterError(f"gap='{gap}', and the times are {known}: give {right}.")
+        kind, right = ("dates", "a length of time, such as 7d") if queries.dated else ("numbers", "a number")
+        raise ParameterError(f"gap='{gap}', and the times are {kind}: give {right}.")
     if length is None:
         return float(number or 0.0)
     return timedelta(**{_UNITS[length[2]]: float(length[1])}) / timedelta(microseconds=1)

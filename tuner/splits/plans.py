@@ -73,9 +73,11 @@ def query_folds(queries: Queries, folds: int, seed: int, stream: int = 1, repeat
     for _ in range(repeats):
         order = generator.permutation(n_distinct)
         order = order[np.argsort(of_content[order], kind="stable")]
-        part = np.empty(n_distinct, dtype=np.int64)
-        part[order] = np.arange(n_distinct) % folds
-        dealt += [Fold(np.flatnonzero(part[content] != k), np.flatnonzero(part[content] == k)) for k in range(folds)]
+        fold_of = np.empty(n_distinct, dtype=np.int64)
+        fold_of[order] = np.arange(n_distinct) % folds
+        dealt += [
+            Fold(np.flatnonzero(fold_of[content] != k), np.flatnonzero(fold_of[content] == k)) for k in range(folds)
+        ]
     return tuple(dealt)
 
 

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
-from ranktune.solvers.data.blocks import block_of
+from ranktune.solvers.data.blocks import QuerySplit, block_of
 from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.grades import check_learnable, with_pairs
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import Split
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.splits.digests import NOTHING, query_digests, scale_of, sketches
 from ranktune.tuner.splits.forward import before, forward_folds, latest, true_order
@@ -26,7 +25,7 @@ ALIKE = 1e-7
 """Distance of sketches of queries that are equal but for noise, such as that of rounding to float32."""
 
 
-def with_test(split: Split, seed: int, gathering: Gathering = IN_MEMORY, gap: str = "0") -> Split:
+def with_test(split: QuerySplit, seed: int, gathering: Gathering = IN_MEMORY, gap: str = "0") -> QuerySplit:
     """Return split with test queries: those given, or a fifth of the training queries, by time the latest.
 
     There are none if fewer than 10 training queries would remain; the study then reports validation only. Where times
@@ -38,11 +37,11 @@ def with_test(split: Split, seed: int, gathering: Gathering = IN_MEMORY, gap: st
     if split.test is not None or split.train.n_queries - n_test < 10:
         return split
     order = np.random.default_rng([seed, 0]).permutation(split.train.n_queries)
-    aside, kept = np.sort(order[:n_test]), np.sort(order[n_test:])
-    return replace(split, train=gathering.select(split.train, kept), test=gathering.select(split.train, aside))
+    aside, rest = np.sort(order[:n_test]), np.sort(order[n_test:])
+    return replace(split, train=gathering.select(split.train, rest), test=gathering.select(split.train, aside))
 
 
-def _with_latest(split: Split, gathering: Gathering, gap: float) -> Split:
+def _with_latest(split: QuerySplit, gathering: Gathering, gap: float) -> QuerySplit:
     """Return split with test queries that lie after all others."""
     _check_times(split)
     train, vali, test = split.train, split.vali, split.test
@@ -60,7 +59,7 @@ def _with_latest(split: Split, gathering: Gathering, gap: float) -> Split:
     )
 
 
-def _check_times(split: Split) -> None:
+def _check_times(split: QuerySplit) -> None:
     """Raise DataError where some of the queries have times, and others none or times of another kind."""
     parts = [part for part in (split.train, split.vali, split.test) if part is not None]
     if len({(part.times is None, part.dated) for part in parts}) > 1:
@@ -72,17 +71,19 @@ def _check_times(split: Split) -> None:
 
 def _earlier(name: str, queries: Queries, start: float, gathering: Gathering) -> Queries:
     """Return the queries before the start, and warn (RankTuneWarning) of the others."""
-    kept = np.flatnonzero(queries.time_of_query < start)
-    if len(kept) == queries.n_queries:
+    earlier = np.flatnonzero(queries.time_of_query < start)
+    if len(earlier) == queries.n_queries:
         return queries
-    message = f"{queries.n_queries - len(kept)} of {queries.n_queries} {_CALLED[name]} queries are not before the test"
-    if not len(kept):
+    message = (
+        f"{queries.n_queries - len(earlier)} of {queries.n_queries} {_CALLED[name]} queries are not before the test"
+    )
+    if not len(earlier):
         raise DataError(f"{message}: nothing is left. Give later test queries, or a smaller gap; or leave time out.")
     warnings.warn(f"{message}: they are left out.", RankTuneWarning, stacklevel=5)
-    return gathering.select(queries, kept)
+    return gathering.select(queries, earlier)
 
 
-def by_time(split: Split, *, tested: bool) -> Split:
+def by_time(split: QuerySplit, *, tested: bool) -> QuerySplit:
     """Return split, whose training queries are in the order of time, with validation and test queries.
 
     Where they are not given, the latest fifth of the training queries is the test (if tested), and the latest fifth of
@@ -98,18 +99,20 @@ def by_time(split: Split, *, tested: bool) -> Split:
 
 def _latest_aside(queries: Queries) -> tuple[Queries, Queries]:
     """Return the earlier four fifths of the queries, and the others."""
-    kept = queries.n_queries - int(POLICY.scoring.test_share * queries.n_queries)
-    if kept in (0, queries.n_queries):
+    count = queries.n_queries - int(POLICY.scoring.test_share * queries.n_queries)
+    if count in (0, queries.n_queries):
         raise DataError(f"{queries.n_queries} queries are too few to set the latest fifth aside. Give more queries.")
     numbers = np.arange(queries.n_queries)
-    return queries.select(numbers[:kept]), queries.select(numbers[kept:])
+    return queries.select(numbers[:count]), queries.select(numbers[count:])
 
 
 WHOLE = "all"
 """Name of the split of a nested plan that gives the final model; it has no test queries."""
 
 
-def nested_splits(split: Split, outer: int, seed: int, gathering: Gathering = IN_MEMORY, gap: str = "0") -> list[Split]:
+def nested_splits(
+    split: QuerySplit, outer: int, seed: int, gathering: Gathering = IN_MEMORY, gap: str = "0"
+) -> list[QuerySplit]:
     """Return a split for each outer fold, whose queries are the test queries, and the split WHOLE of all queries.
 
     Where times are known, the training queries of a split lie before its test queries.
@@ -122,10 +125,10 @@ def nested_splits(split: Split, outer: int, seed: int, gathering: Gathering = IN
     else:
         folds = forward_folds(queries, outer, gap_of(gap, queries), exactly=True)
     outer_splits = [
-        Split(f"outer{k}", gathering.select(queries, fold.train), test=gathering.select(queries, fold.vali))
+        QuerySplit(f"outer{k}", gathering.select(queries, fold.train), test=gathering.select(queries, fold.vali))
         for k, fold in enumerate(folds, start=1)
     ]
-    return [*outer_splits, Split(WHOLE, queries)]
+    return [*outer_splits, QuerySplit(WHOLE, queries)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +139,7 @@ class Development:
     n_vali: int
 
     @classmethod
-    def of(cls, split: Split, gathering: Gathering = IN_MEMORY) -> Self:
+    def of(cls, split: QuerySplit, gathering: Gathering = IN_MEMORY) -> Self:
         """Return the training and the validation queries of a split, if there are any, in one."""
         if split.vali is None:
             return cls(split.train, 0)
@@ -179,8 +182,8 @@ def validation_plan(
     usual = folds is None and permutations is None and repeats == 1
     if n_vali and (strict or (usual and n_vali >= POLICY.scoring.given)):
         check_learnable(block_of(queries, 0, queries.n_queries - n_vali), "the training queries")
-        given = as_given(development, gap)
-        return (_learnable(queries, *given),) if timed else given
+        parts = as_given(development, gap)
+        return (_learnable(queries, *parts),) if timed else parts
     check_learnable(queries, "the queries")
     if permutations is not None:
         return Progressive((true_order(queries),)) if timed else random_orders(queries, permutations, seed)
@@ -213,7 +216,7 @@ def as_given(development: Development, gap: str = "0") -> tuple[Fold, ...]:
     return (fold if queries.times is None else before(queries, fold, gap_of(gap, queries)),)
 
 
-def without_shared(split: Split, gathering: Gathering = IN_MEMORY) -> Split:
+def without_shared(split: QuerySplit, gathering: Gathering = IN_MEMORY) -> QuerySplit:
     """Return split with each query in one part only: in test, else in validation, else in training.
 
     Warns (RankTuneWarning) with the number of queries left out. Raises DataError if a part has no pairs left.
@@ -225,17 +228,17 @@ def without_shared(split: Split, gathering: Gathering = IN_MEMORY) -> Split:
     from scipy.spatial import cKDTree  # only where there are several parts
 
     scale = scale_of([part.features for part in present.values()])
-    taken: dict[int, str] = {}
+    owners: dict[int, str] = {}
     trees: list[tuple[str, cKDTree]] = []
     for name, part in present.items():
         digests, sketch = query_digests(part), sketches(part, scale)
         learnt = np.array(digests) != NOTHING
         near = {other: learnt & np.isfinite(tree.query(sketch, distance_upper_bound=ALIKE)[0]) for other, tree in trees}
-        shared = np.array([digest in taken for digest in digests])
-        others = {taken[digest] for digest in digests if digest in taken} | {key for key in near if near[key].any()}
+        shared = np.array([digest in owners for digest in digests])
+        others = {owners[digest] for digest in digests if digest in owners} | {key for key in near if near[key].any()}
         if others:
-            present[name] = _kept(name, part, np.any([shared, *near.values()], axis=0), sorted(others), gathering)
-        taken |= {digest: name for digest in digests if digest != NOTHING and digest not in taken}
+            present[name] = _without(name, part, np.any([shared, *near.values()], axis=0), sorted(others), gathering)
+        owners |= {digest: name for digest in digests if digest != NOTHING and digest not in owners}
         trees.append((name, cKDTree(sketch[learnt])))
     return replace(split, **present)
 
@@ -243,13 +246,13 @@ def without_shared(split: Split, gathering: Gathering = IN_MEMORY) -> Split:
 _CALLED = {"train": "training", "vali": "validation", "test": "test"}
 
 
-def _kept(name: str, part: Queries, shared: NDArray[np.bool_], others: list[str], gathering: Gathering) -> Queries:
+def _without(name: str, part: Queries, shared: NDArray[np.bool_], others: list[str], gathering: Gathering) -> Queries:
     message = (
         f"{np.count_nonzero(shared)} of {part.n_queries} {_CALLED[name]} queries are also among the "
         f"{' and '.join(_CALLED[other] for other in others)} queries (same documents and grades, but for noise)"
     )
-    kept = None if shared.all() else gathering.select(part, np.flatnonzero(~shared))
-    if kept is None or not kept.has_pairs:
+    left = None if shared.all() else gathering.select(part, np.flatnonzero(~shared))
+    if left is None or not left.has_pairs:
         remedy = "leave vali out: training queries are then cross-validated"
         if "test" in others:
             remedy = "give other test queries, or none: a fifth of the training queries is then set aside"
@@ -257,4 +260,4 @@ def _kept(name: str, part: Queries, shared: NDArray[np.bool_], others: list[str]
             f"{message}, and nothing is left to learn from. A score on the training queries says nothing; {remedy}."
         )
     warnings.warn(f"{message}: they are left out of the {_CALLED[name]} queries.", RankTuneWarning, stacklevel=4)
-    return kept
+    return left

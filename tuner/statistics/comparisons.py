@@ -1,4 +1,4 @@
-"""Comparison of models by query: difference, interval, tests, wins of two; all pairs of several.
+"""Comparison of models by query, two or all pairs of several, and of the values of configurations on two data sets.
 
 a, b         (n,) what two models score on the same n queries; NaN marks a query that the metric skips
 difference   a - b on the queries that both score; a positive one favours a
@@ -7,10 +7,14 @@ weights      (n,) how often each query counts, positive; None if each counts onc
 Several splits (test sets of several folds) are lists of such arrays. Their difference is the mean of the splits' mean
 differences, as published tables average folds; tests and counts pool the queries of all splits. Of several models a
 split is an array (models, n_s), and all pairs are tested with the same signs.
+
+The movement of values from one data set to another, of k configurations that were evaluated on both, with n and m
+validation queries, is the noise of the former values.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -18,7 +22,7 @@ from itertools import combinations
 import numpy as np
 import scipy
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.metrics.means import linearised, mean_of
 from ranktune.tuner.statistics.intervals import randomisation_test, stratified_interval, weighted
@@ -31,6 +35,10 @@ MAX_SIGNS = 4_000_000
 MAX_PATTERNS, MIN_PATTERNS = 10_000, 2_000
 MAX_EXACT = 50
 """Differing queries up to which the distribution of Wilcoxon's statistic is exact, not normal."""
+LEAST = 3
+"""Configurations from which on a movement can be measured."""
+PRIOR_DEGREES = 2
+"""Degrees of freedom that the sampling variance counts in the variance of the movement."""
 
 
 def compare(
@@ -175,11 +183,11 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     An adjusted value at most alpha may be called significant, and the chance of even one wrong call among all is at
     most alpha, however the tests depend on each other. Source: Holm 1979.
     """
-    known = [k for k, p in enumerate(p_values) if p is not None and not np.isnan(p)]
+    tested = [k for k, p in enumerate(p_values) if p is not None and not np.isnan(p)]
     adjusted: list[float | None] = list(p_values)
     highest = 0.0
-    for position, k in enumerate(sorted(known, key=lambda k: float(p_values[k] or 0.0))):
-        highest = max(highest, (len(known) - position) * float(p_values[k] or 0.0))
+    for position, k in enumerate(sorted(tested, key=lambda k: float(p_values[k] or 0.0))):
+        highest = max(highest, (len(tested) - position) * float(p_values[k] or 0.0))
         adjusted[k] = min(1.0, highest)
     return adjusted
 
@@ -216,11 +224,11 @@ def pairwise(
     pooled = np.concatenate(by_split, axis=1)
     tested = np.concatenate([weighted(gap, weight) for gap, weight in zip(by_split, weights, strict=True)], axis=1)
     p = _p_values(np.nan_to_num(tested, nan=0.0), generator)
-    known: list[float | None] = [None if np.isnan(d) else float(value) for d, value in zip(difference, p, strict=True)]
-    adjusted = holm(known)
+    found: list[float | None] = [None if np.isnan(d) else float(value) for d, value in zip(difference, p, strict=True)]
+    adjusted = holm(found)
     return [
         Pair(
-            a, b, float(difference[k]), known[k], adjusted[k],
+            a, b, float(difference[k]), found[k], adjusted[k],
             int((pooled[k] > 0).sum()), int((pooled[k] == 0).sum()), int((pooled[k] < 0).sum()),
         )
         for k, (a, b) in enumerate(pairs)
@@ -242,3 +250,74 @@ def _p_values(differences: Floats, generator: np.random.Generator) -> Floats:
         signs = 1.0 - 2.0 * generator.integers(2, size=(size, n), dtype=np.int8)
         reached += (np.abs(signs @ differences.T) >= observed).sum(axis=0)
     return reached / (1 + rounds)
+
+
+@dataclass(frozen=True)
+class Movement:
+    """The common shift of the values, and the variance of what else moved.
+
+    Attributes
+    ----------
+    shift : float
+        The mean difference, new less old, in units of the metric.
+    variance : float
+        The noise variance of an old value, once it is shifted, about the new one; infinite where the ranking of the
+        configurations did not carry over.
+    correlation : float
+        Of the old and the new values; NaN where either are all equal.
+    configurations : int
+        How many were evaluated on both.
+    """
+
+    shift: float
+    variance: float
+    correlation: float
+    configurations: int
+
+    @property
+    def carried(self) -> bool:
+        """Whether the old values say something of the new data."""
+        return math.isfinite(self.variance)
+
+    def as_dict(self) -> Json:
+        """Return the fields as JSON, an infinite or unknown number as None."""
+        return {name: value if math.isfinite(value) else None for name, value in vars(self).items()}
+
+
+def movement(old: Floats, new: Floats, sampling: float) -> Movement:
+    """Return the movement of values, (k,) each; sampling is the variance that other queries alone would give it.
+
+    The variance is a mean of the observed one, with k - 1 degrees of freedom, and of the sampling variance: a scaled
+    inverse chi-squared prior. The ranking carries over where the one-sided test of the correlation says so.
+    """
+    k, moved = len(old), new - old
+    if k < LEAST:
+        return Movement(float(moved.mean()) if k else 0.0, math.inf, math.nan, k)
+    shift = float(moved.mean())
+    if sampling == 0.0 and not moved.any():
+        return Movement(0.0, 0.0, 1.0, k)
+    if not (np.ptp(old) > 0.0 and np.ptp(new) > 0.0):
+        return Movement(shift, math.inf, math.nan, k)
+    r = float(np.corrcoef(old, new)[0, 1])
+    t = r * math.sqrt((k - 2) / max(1.0 - r * r, 1e-12))
+    if float(scipy.special.stdtr(k - 2, -t)) > ALPHA:
+        return Movement(shift, math.inf, r, k)
+    total = float(((moved - shift) ** 2).sum())
+    return Movement(shift, (PRIOR_DEGREES * sampling + total) / (PRIOR_DEGREES + k - 1), r, k)
+
+
+def sampling_variance(old: Sequence[Floats], new: Sequence[Floats]) -> float:
+    """Return the variance of the difference of a configuration between queries alone: 0 where these are the same.
+
+    old and new are the values by query of the same configurations, (n,) and (m,) each. The first is what the others are
+    compared with, so that what makes queries hard counts for nothing: half of the variance of a contrast.
+    """
+    if len(old) < 2 or all(np.array_equal(a, b, equal_nan=True) for a, b in zip(old, new, strict=True)):
+        return 0.0
+    return float(np.mean([_of_contrasts(old), _of_contrasts(new)]))
+
+
+def _of_contrasts(values: Sequence[Floats]) -> float:
+    """Return the mean variance of the mean contrast of the others with the first."""
+    contrasts = [each - values[0] for each in values[1:]]
+    return float(np.mean([np.nanvar(gap) / max(int(np.isfinite(gap).sum()), 1) for gap in contrasts]))

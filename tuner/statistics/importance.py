@@ -39,7 +39,7 @@ INACTIVE = -1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Importance:
+class ParameterImportance:
     """Shares of the metric's variance, each (d,): their mean over resamples and the middle 90 %; n: trials used."""
 
     mean: Floats
@@ -55,18 +55,18 @@ def importance(
     *,
     columns: Ints | None = None,
     masked: Mask | None = None,
-) -> Importance | None:
+) -> ParameterImportance | None:
     """Return the importance of each parameter for values, (n,); None where trials are too few or all alike.
 
     columns are the parameters in question, all by default. masked returns full rows with NaN where inactive; without it
     no parameter depends on another.
     """
     columns = np.arange(rows.shape[1]) if columns is None else columns
-    known = np.isfinite(values)
-    rows, values = rows[known], values[known]
+    finite = np.isfinite(values)
+    rows, values = rows[finite], values[finite]
     if len(values) > MAX_TRIALS:
-        kept = np.sort(generator.choice(len(values), MAX_TRIALS, replace=False))
-        rows, values = rows[kept], values[kept]
+        drawn = np.sort(generator.choice(len(values), MAX_TRIALS, replace=False))
+        rows, values = rows[drawn], values[drawn]
     if len(values) < MIN_TRIALS:
         return None
     variance = float(values.var())
@@ -75,7 +75,7 @@ def importance(
     losses = [_losses(rows, values, columns, masked, generator) for _ in range(RESAMPLES)]
     shares = np.array([loss for loss in losses if loss is not None]) / variance
     low, high = np.quantile(shares, [0.05, 0.95], axis=0)
-    return Importance(shares.mean(axis=0), low, high, len(values))
+    return ParameterImportance(shares.mean(axis=0), low, high, len(values))
 
 
 def _losses(

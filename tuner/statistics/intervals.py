@@ -50,13 +50,13 @@ def stratified_interval(
     where a stratum has no query that counts. With weights, those of each stratum or None, the means are weighted: of
     each resample too, sum(w x) / sum(w) of the queries drawn, which are drawn as without weights.
     """
-    known = [~np.isnan(values) for values in strata]
-    counted = [values[counts] for values, counts in zip(strata, known, strict=True)]
+    present = [~np.isnan(values) for values in strata]
+    counted = [values[counts] for values, counts in zip(strata, present, strict=True)]
     if any(len(values) == 0 for values in counted):
         return Interval(float("nan"), float("nan"), float("nan"))
     weights = [None] * len(counted) if weights is None else weights
-    kept = [None if all_of is None else all_of[counts] for all_of, counts in zip(weights, known, strict=True)]
-    pairs = list(zip(counted, kept, strict=True))
+    factors = [None if all_of is None else all_of[counts] for all_of, counts in zip(weights, present, strict=True)]
+    pairs = list(zip(counted, factors, strict=True))
     means = np.mean([_resampled_means(values, weight, generator, resamples) for values, weight in pairs], axis=0)
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(np.mean([mean_of(*pair) for pair in pairs])), float(low), float(high))

@@ -61,12 +61,12 @@ def front(options: Sequence[Option], cost: str) -> list[Option]:
 
     Of options equal in both the first is kept. Options whose cost or quality is unknown or infinite are left out.
     """
-    known = [option for option in options if math.isfinite(option.amount(cost)) and math.isfinite(option.quality)]
-    kept: list[Option] = []
-    for option in sorted(known, key=lambda option: (option.amount(cost), -option.quality)):
-        if not kept or option.quality > kept[-1].quality:
-            kept.append(option)
-    return kept
+    measured = [option for option in options if math.isfinite(option.amount(cost)) and math.isfinite(option.quality)]
+    best: list[Option] = []
+    for option in sorted(measured, key=lambda option: (option.amount(cost), -option.quality)):
+        if not best or option.quality > best[-1].quality:
+            best.append(option)
+    return best
 
 
 def knee(options: Sequence[Option], cost: str) -> Option | None:
@@ -76,15 +76,15 @@ def knee(options: Sequence[Option], cost: str) -> Option | None:
     (halving costs matters equally everywhere). Where no point lies above the chord, as on a front of one or two, it
     is the best. Source: Satopaa et al. 2011, "Finding a 'kneedle' in a haystack".
     """
-    kept = front(options, cost)
-    if len(kept) < 3:
-        return kept[-1] if kept else None
-    costs = np.array([option.amount(cost) for option in kept])
+    points = front(options, cost)
+    if len(points) < 3:
+        return points[-1] if points else None
+    costs = np.array([option.amount(cost) for option in points])
     free = costs[costs > 0].min() / 2 if costs[0] <= 0 else 0.0  # a cost of 0 has no logarithm: half the least
     across = _unit(np.log(np.maximum(costs, free)))
-    above = _unit(np.array([option.quality for option in kept])) - across
+    above = _unit(np.array([option.quality for option in points])) - across
     best = int(np.argmax(above))
-    return kept[best] if above[best] > 1e-12 else kept[-1]
+    return points[best] if above[best] > 1e-12 else points[-1]
 
 
 def _unit(values: Floats) -> Floats:
@@ -115,20 +115,20 @@ def parse_limits(text: str) -> dict[str, float]:
     Numbers may end in k (1,000) or M (1,000,000). Of two limits on a cost the tighter holds. Raises ParameterError.
     """
     limits: dict[str, float] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, most = _parse_limit(part)
+    for each in filter(None, (each.strip() for each in text.split(","))):
+        name, most = _parse_limit(each)
         limits[name] = min(most, limits.get(name, math.inf))
     return limits
 
 
-def _parse_limit(part: str) -> tuple[str, float]:
-    match = re.fullmatch(r"(\w+)\s*<=\s*(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)\s*([kM]?)", part)
+def _parse_limit(limit: str) -> tuple[str, float]:
+    match = re.fullmatch(r"(\w+)\s*<=\s*(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)\s*([kM]?)", limit)
     if match is None:
         raise ParameterError(
-            f"'{part}' is not a limit: write a cost, <= and a number, such as nonzeros<=29 or bytes<=10k, "
+            f"'{limit}' is not a limit: write a cost, <= and a number, such as nonzeros<=29 or bytes<=10k, "
             f"several with commas between. Costs: {', '.join(sorted(SPELLINGS))}."
         )
     most = float(match[2]) * SUFFIXES[match[3]]
     if not math.isfinite(most):
-        raise ParameterError(f"'{part}' limits nothing: its number is too large for a float. Leave the limit out.")
+        raise ParameterError(f"'{limit}' limits nothing: its number is too large for a float. Leave the limit out.")
     return cost_name(match[1]), most

@@ -46,7 +46,7 @@ def by_period(
         inside = (period_of == number) & ~np.isnan(values)
         if not inside.any():
             continue
-        known = None if weights is None else weights[inside]
-        mean = bootstrap_interval(values[inside], generator, resamples=RESAMPLES, weights=known)
+        counts = None if weights is None else weights[inside]
+        mean = bootstrap_interval(values[inside], generator, resamples=RESAMPLES, weights=counts)
         first, last = (time_text(time, dated=dated) for time in (times[inside].min(), times[inside].max()))
         yield Period(part, label, first, last, int(inside.sum()), mean)

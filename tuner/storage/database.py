@@ -1,4 +1,8 @@
-"""The database of a record: an SQLite file on one machine, a PostgreSQL server for several."""
+"""The database of a record: an SQLite file on one machine, a PostgreSQL server for several.
+
+Beside an Optuna study it has tables of its owner, its workers, the leases of its trials, their incumbents and races. A
+database of an earlier version lacks some of them, but no column: what was added to a lease is a table of its own.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,30 @@ from pathlib import Path
 import optuna
 import psutil
 from optuna.storages import RDBStorage
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import (
+    URL,
+    Boolean,
+    Column,
+    Connection,
+    Engine,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    create_engine,
+    event,
+    make_url,
+)
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.solvers.core.files.atomic import atomic_write
-from ranktune.tuner.storage.lease_tables import make_tables
 from ranktune.tuner.storage.optuna_internals import OptunaTables
 from ranktune.tuner.storage.retrying import PATIENCE, OnEvent, retrying, without_password
 
@@ -48,6 +68,60 @@ _NETWORK_FILE_SYSTEMS = frozenset(
     "nfs nfs4 cifs smb smb2 smb3 smbfs afs ceph lustre glusterfs gpfs beegfs 9p ncpfs ocfs2 gfs2 orangefs pvfs2 "
     "fuse.sshfs fuse.glusterfs fuse.ceph fuse.cephfs fuse.s3fs fuse.rclone fuse.gcsfuse fuse.davfs fuse.juicefs "
     "fuse.goofys fuse.mount-s3 fuse.blobfuse fuse.blobfuse2 fuse.dfs fuse.mfs fuse.seaweedfs".split()
+)
+NAME = 512  # letters of a study's name at most, as in Optuna
+_METADATA = MetaData()
+LEASES = Table(
+    "ranktune_leases",
+    _METADATA,
+    Column("study", String(NAME), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("state", String(16), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("token", String(64), nullable=False),
+    Column("worker", String(NAME), nullable=False),
+    Column("joined", Boolean, nullable=False),  # whether its worker joined, or is a process of the owner
+    Column("beat", Integer, nullable=False),  # changes with each renewal
+    Column("trial_limit", Float),
+    Column("params", Text, nullable=False),
+    Column("outcome", LargeBinary),
+    Index("ranktune_leases_by_state", "study", "state", "number"),
+)
+INCUMBENTS = Table(
+    "ranktune_rivals",
+    _METADATA,
+    Column("study", String(NAME), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),  # of the trial
+    Column("scores", LargeBinary, nullable=False),  # of the incumbent: float64, little-endian
+)
+RACES = Table(
+    "ranktune_races",
+    _METADATA,
+    Column("study", String(NAME), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),  # with another race than the default, or a path
+    Column("thresholds", Text, nullable=False),  # JSON
+)
+WORKERS = Table(
+    "ranktune_workers",
+    _METADATA,
+    Column("study", String(NAME), primary_key=True),
+    Column("worker", String(NAME), primary_key=True),
+    Column("host", String(NAME), nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("jobs", Integer, nullable=False),
+    Column("version", String(64), nullable=False),
+    Column("beat", Integer, nullable=False),
+)
+OWNERS = Table(
+    "ranktune_owners",
+    _METADATA,
+    Column("study", String(NAME), primary_key=True),
+    Column("token", String(64), nullable=False),  # empty if no process runs it
+    Column("host", String(NAME), nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("started", String(64), nullable=False),
+    Column("beat", Integer, nullable=False),
+    Column("concluded", Boolean, nullable=False),
 )
 
 
@@ -90,11 +164,11 @@ def open_storage(where: str | Path, *, patience: float | None = None, on_event: 
         url, arguments = check_url(where), _SERVER
         _check_driver()
     probe = create_engine(url, connect_args=arguments, poolclass=NullPool)
-    known = url in _ANSWERED
+    has_answered = url in _ANSWERED
     if patience is None:
-        patience = PATIENCE if known else OPENING
+        patience = PATIENCE if has_answered else OPENING
     storage = retrying(
-        lambda: _opened(url, arguments, probe), probe, on_event=on_event, patience=patience, quietly=not known
+        lambda: _opened(url, arguments, probe), probe, on_event=on_event, patience=patience, quietly=not has_answered
     )
     _ANSWERED.add(url)
     if isinstance(where, Path):
@@ -193,3 +267,8 @@ def quiet() -> Iterator[None]:
         yield
     finally:
         optuna.logging.set_verbosity(level)
+
+
+def make_tables(connection: Connection) -> None:
+    """Create the missing tables, as a part of a transaction."""
+    _METADATA.create_all(connection)

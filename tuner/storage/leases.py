@@ -41,9 +41,9 @@ from ranktune.solvers.core.arrays import Floats, python_value
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.names import current_names
 from ranktune.tuner.evaluation.serialization import pack, unpack
-from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.evaluation.task import TaskOutcome
 from ranktune.tuner.policy.policy import POLICY, Race
-from ranktune.tuner.storage.lease_tables import INCUMBENTS, LEASES, RACES
+from ranktune.tuner.storage.database import INCUMBENTS, LEASES, RACES
 from ranktune.tuner.storage.membership import Membership, Watch
 
 WAITING, LEASED, DELIVERED, LOST, CLOSED = "waiting", "leased", "delivered", "lost", "closed"
@@ -200,7 +200,7 @@ class Leases(Membership):
 
         return self._run(work)
 
-    def collect(self) -> list[tuple[Lease, Outcome]]:
+    def collect(self) -> list[tuple[Lease, TaskOutcome]]:
         """Return what workers that joined have delivered and is not closed, by number."""
         rows = self._run(lambda c: self._rows(c, LEASES.c.state == DELIVERED))
         return [(_lease(row), unpack(row.outcome)) for row in rows]
@@ -264,7 +264,7 @@ class Leases(Membership):
         free = self._held(tokens).values(state=WAITING, token="", worker="", joined=False)
         self._run(lambda c: c.execute(free))
 
-    def deliver(self, number: int, token: str, outcome: Outcome) -> bool:
+    def deliver(self, number: int, token: str, outcome: TaskOutcome) -> bool:
         """Deliver an outcome; return True also the second time, False if another worker has the trial by now."""
         same = and_(_of_trial(LEASES, self.study, number), LEASES.c.token == token)
         first = update(LEASES).where(same, LEASES.c.state == LEASED).values(state=DELIVERED, outcome=pack(outcome))
@@ -291,9 +291,9 @@ class Leases(Membership):
         The token stays, so that a repeated call finds what it did if the answer to its commit was lost.
         """
         same = and_(_of_trial(LEASES, self.study, number), LEASES.c.token == token)
-        held = and_(same, LEASES.c.state == LEASED, *([] if beat is None else [LEASES.c.beat == beat]))
+        leased = and_(same, LEASES.c.state == LEASED, *([] if beat is None else [LEASES.c.beat == beat]))
         values = {"state": case((LEASES.c.attempt == 1, WAITING), else_=LOST), "attempt": 2}
-        ended = update(LEASES).where(held).values(**values, beat=LEASES.c.beat + 1, joined=False)
+        ended = update(LEASES).where(leased).values(**values, beat=LEASES.c.beat + 1, joined=False)
         row = connection.execute(ended.returning(*LEASES.c)).one_or_none()
         if row is None and beat is None:
             row = connection.execute(select(LEASES).where(same, LEASES.c.state.in_((WAITING, LOST)))).one_or_none()

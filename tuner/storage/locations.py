@@ -66,9 +66,9 @@ class Locations:
             url, artifacts = saved["storage"], saved["artifacts"]
         except (Damaged, KeyError, TypeError) as error:
             raise StudyError(f"{folder / PLACES}: {error} Remove it, and give storage= again.") from None
-        for known in (storage, os.environ.get("RANKTUNE_STORAGE")):
-            if known and url and shown_url(known) == url:
-                url = known
+        for address in (storage, os.environ.get("RANKTUNE_STORAGE")):
+            if address and url and shown_url(address) == url:
+                url = address
                 break
         return cls(url, artifacts)
 

@@ -22,8 +22,7 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, inser
 from sqlalchemy.exc import IntegrityError
 
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.storage.database import lease_engine, open_storage
-from ranktune.tuner.storage.lease_tables import OWNERS, WORKERS
+from ranktune.tuner.storage.database import OWNERS, WORKERS, lease_engine, open_storage
 from ranktune.tuner.storage.retrying import PATIENCE, OnEvent, retrying
 
 PERIOD = 30.0
@@ -60,12 +59,12 @@ class Watch:
 
 @dataclass(frozen=True)
 class Owner:
-    """The process that runs a study, or ran it last (`held` is then False)."""
+    """The process that runs a study, or ran it last (`is_running` is then False)."""
 
     host: str
     pid: int
     started: str
-    held: bool
+    is_running: bool
     concluded: bool
 
 
@@ -84,7 +83,7 @@ class Membership:
     """The owner of a study and its workers, in tables beside the Optuna study of that name.
 
     All methods wait while the database is away, for `patience` seconds; `on_event` is called when it is away or back.
-    `held` is the study and the token of the process that owns it, once that is this one.
+    `ownership` is the study and the token of the process that owns it, once that is this one.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class Membership:
         self._owned_engine = self.engine is not storage.engine
         self._clock = clock
         self._workers, self._owners = Watch(period, clock), Watch(period, clock)
-        self.held: tuple[str, str] | None = None
+        self.ownership: tuple[str, str] | None = None
 
     def disconnect(self) -> None:
         """Close the connections to the database."""
@@ -147,8 +146,8 @@ class Membership:
             holder, its_token, beat = owner
             dead = holder.host == host and not alive(holder.pid)
             if dead or self._owners.gone(its_token, beat):
-                taken = self._run(lambda c, old=its_token: self._take(c, token, old, (host, pid, started)))  # type: ignore[misc]
-                if taken is None:
+                acquired = self._run(lambda c, old=its_token: self._take(c, token, old, (host, pid, started)))  # type: ignore[misc]
+                if acquired is None:
                     return self._holding(token)
                 continue
             first = first or (its_token, beat)
@@ -160,7 +159,7 @@ class Membership:
             sleep(min(self.period / 60.0, 0.5))
 
     def _holding(self, token: str) -> str:
-        self.held = self.study, token
+        self.ownership = self.study, token
         return token
 
     def confirm(self, token: str) -> None:
@@ -169,9 +168,9 @@ class Membership:
 
     def release(self, token: str, concluded: bool = False) -> None:
         """Let others own the study; `concluded` is the sign for its workers that there will be no more trials."""
-        held = and_(OWNERS.c.study == self.study, OWNERS.c.token == token)
-        self._run(lambda c: c.execute(update(OWNERS).where(held).values(token="", concluded=concluded)))
-        self.held = None
+        owned = and_(OWNERS.c.study == self.study, OWNERS.c.token == token)
+        self._run(lambda c: c.execute(update(OWNERS).where(owned).values(token="", concluded=concluded)))
+        self.ownership = None
 
     def owner(self) -> Owner | None:
         """Return the process that runs the study or ran it last, None if there was none."""

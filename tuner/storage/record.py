@@ -29,7 +29,7 @@ from ranktune.solvers.core.errors import Damaged, StudyError
 from ranktune.solvers.core.files.archives import read_archive, write_archive
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import linearised, mean_of
-from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.evaluation.task import TaskOutcome
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.attributes import (
     BULK,
@@ -65,7 +65,7 @@ from ranktune.tuner.storage.retrying import OnEvent, retrying
 
 if TYPE_CHECKING:
     from ranktune.solvers.base.ranker import BaseRanker
-    from ranktune.tuner.policy.racing import Estimate
+    from ranktune.tuner.policy.racing import FullValueEstimate
 
 ARRAYS = "per_query.npz"
 OWN = "trial"
@@ -140,8 +140,8 @@ class Record:
     def _take_back(self, numbers: list[int]) -> None:
         with self.storage.engine.begin() as connection:
             begin_writing(connection, self._study_id)
-            if self._leases is not None and self._leases.held:
-                confirm_owner(connection, *self._leases.held)
+            if self._leases is not None and self._leases.ownership:
+                confirm_owner(connection, *self._leases.ownership)
             self._rows.remove(connection, numbers)
 
     def trials(self) -> list[FrozenTrial]:
@@ -160,8 +160,8 @@ class Record:
         number: int,
         parameters: Mapping[str, Value],
         distributions: Mapping[str, BaseDistribution],
-        outcome: Outcome,
-        estimate: Estimate | None = None,
+        outcome: TaskOutcome,
+        estimate: FullValueEstimate | None = None,
         best: float = -math.inf,
         origin: Mapping[str, object] | None = None,
     ) -> FrozenTrial:
@@ -246,8 +246,8 @@ class Record:
         """Write a trial and close its lease in one transaction; return the id of one that has the number already."""
         with self.storage.engine.begin() as connection:
             begin_writing(connection, self._study_id)
-            if self._leases is not None and self._leases.held:
-                confirm_owner(connection, *self._leases.held)
+            if self._leases is not None and self._leases.ownership:
+                confirm_owner(connection, *self._leases.ownership)
             existing = self._rows.find(connection, number)
             if existing is None:
                 self._rows.write(connection, trial)
@@ -275,10 +275,10 @@ def finished_trial(
     number: int,
     parameters: Mapping[str, Value],
     distributions: Mapping[str, BaseDistribution],
-    outcome: Outcome,
+    outcome: TaskOutcome,
     metric: str,
     weights: Floats | None = None,
-    estimate: Estimate | None = None,
+    estimate: FullValueEstimate | None = None,
 ) -> FrozenTrial:
     """Return a finished trial as a record has it, without its arrays (`Record.append`)."""
     value, attrs = _summary(number, outcome, metric, weights)
@@ -327,7 +327,7 @@ def repeated(trial: FrozenTrial, solver: type[BaseRanker]) -> float:
 
 
 def _summary(
-    number: int, outcome: Outcome, metric: str, weights: Floats | None
+    number: int, outcome: TaskOutcome, metric: str, weights: Floats | None
 ) -> tuple[float | None, dict[str, object]]:
     """Return the value of a trial, None if it failed, and its user attributes."""
     attrs: dict[str, object] = {NUMBER: number, SECONDS: round(outcome.seconds, 6)}

@@ -61,7 +61,7 @@ def _sleep(seconds: float) -> None:
 
 
 @dataclass(frozen=True)
-class Fault:
+class DatabaseFault:
     """Why a database failed, and the remedy; without a remedy the fault is expected to pass."""
 
     cause: str
@@ -142,7 +142,7 @@ def passwords_of(url: URL) -> list[str]:
     return sorted(forms, key=len, reverse=True)
 
 
-def fault_of(error: BaseException, engine: Engine) -> Fault | None:
+def fault_of(error: BaseException, engine: Engine) -> DatabaseFault | None:
     """Return why a database failed, None if the error is no failure of a database."""
     secrets = passwords_of(engine.url)
     for link in _chain(error):
@@ -151,7 +151,7 @@ def fault_of(error: BaseException, engine: Engine) -> Fault | None:
             cause = fault.cause
             for secret in secrets:
                 cause = cause.replace(secret, HIDDEN)
-            return Fault(without_secrets(cause), fault.remedy)
+            return DatabaseFault(without_secrets(cause), fault.remedy)
     return None
 
 
@@ -164,36 +164,36 @@ def _chain(error: BaseException) -> list[BaseException]:
     return chain
 
 
-def fault_of_file(error: OSError) -> Fault | None:
+def fault_of_file(error: OSError) -> DatabaseFault | None:
     """Return why a file could not be used, None if no remedy is known."""
     remedy = "Put the study's folder back" if error.errno == errno.ENOENT else remedy_of(error)
     if remedy is None:
         return None
     name = f" ({error.filename})" if error.filename else ""
-    return Fault(f"{error.strerror or error}{name}", f"{remedy}, {_GOES_ON}")
+    return DatabaseFault(f"{error.strerror or error}{name}", f"{remedy}, {_GOES_ON}")
 
 
-def _fault_of_database(error: BaseException, dialect: str) -> Fault | None:
+def _fault_of_database(error: BaseException, dialect: str) -> DatabaseFault | None:
     if isinstance(error, PoolTimeout):
-        return Fault("all connections are in use")
+        return DatabaseFault("all connections are in use")
     if not isinstance(error, DBAPIError):
         return None
     message = " ".join(str(error.orig).split())
     if dialect == "sqlite":
         if "locked" in message:
-            return Fault("another process keeps the database locked")
+            return DatabaseFault("another process keeps the database locked")
         if "malformed" in message or "not a database" in message:
-            return Fault(message, _DAMAGED)
+            return DatabaseFault(message, _DAMAGED)
         remedy = remedy_of(error.orig or error)
-        return None if remedy is None else Fault(message, f"{remedy}, {_GOES_ON}")
+        return None if remedy is None else DatabaseFault(message, f"{remedy}, {_GOES_ON}")
     state = str(getattr(error.orig, "sqlstate", None) or "")
     for pattern, code, remedy in _BY_POSTGRES:
         if state == code or (not state and re.search(pattern, message)):
-            return Fault(_last_sentence(message), remedy)
+            return DatabaseFault(_last_sentence(message), remedy)
     if state.startswith(_PASSING) or error.connection_invalidated:
-        return Fault(_last_sentence(message))
+        return DatabaseFault(_last_sentence(message))
     lost = type(error.orig).__name__ in ("OperationalError", "InterfaceError", "ConnectionTimeout", "AdminShutdown")
-    return Fault(_last_sentence(message)) if lost and not state else None
+    return DatabaseFault(_last_sentence(message)) if lost and not state else None
 
 
 def _last_sentence(message: str) -> str:

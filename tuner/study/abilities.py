@@ -25,7 +25,7 @@ from ranktune.solvers.core.space import Choice, Parameter, Value
 from ranktune.solvers.data.columns.table import COLUMNS
 from ranktune.solvers.formats import FORMATS
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.evaluation.feature_sets import with_half_life
+from ranktune.tuner.evaluation.feature_costs import with_half_life
 from ranktune.tuner.study.settings import TIMED, Settings
 
 if TYPE_CHECKING:
@@ -94,10 +94,10 @@ def check_able(needs: frozenset[str], serve: Sequence[str], solver: str) -> None
     parts = solver_class(solver).model_parts({})
     for name in serve:
         if not FORMATS[name].holds(parts):
-            held = listed([IN_WORDS[part] for part in (LINEAR, TREES) if FORMATS[name].holds({part})])
-            given = listed([IN_WORDS[part] for part in sorted(parts)])
+            able = listed([IN_WORDS[part] for part in (LINEAR, TREES) if FORMATS[name].holds({part})])
+            kinds = listed([IN_WORDS[part] for part in sorted(parts)])
             raise ParameterError(
-                f"models of {solver} consist of {given}, and {name} loads {held} only. Leave {solver} out, or serve by "
+                f"models of {solver} consist of {kinds}, and {name} loads {able} only. Leave {solver} out, or serve by "
                 "another system."
             )
     for need in sorted(_missing(needs, solver)):
@@ -115,11 +115,11 @@ def able_space(needs: frozenset[str], serve: Sequence[str], solver: str) -> tupl
     def able(parameter: Parameter) -> Parameter:
         if not isinstance(parameter, Choice):
             return parameter
-        kept = tuple(choice for choice in parameter.choices if is_able({parameter.name: choice}))
-        if not kept:  # another parameter decides
+        choices = tuple(choice for choice in parameter.choices if is_able({parameter.name: choice}))
+        if not choices:  # another parameter decides
             return parameter
-        default = parameter.default if parameter.default in kept else kept[0]
-        return replace(parameter, choices=kept, default=default)
+        default = parameter.default if parameter.default in choices else choices[0]
+        return replace(parameter, choices=choices, default=default)
 
     space = tuple(map(able, kind.space))
     return with_half_life(solver, space) if timed else space

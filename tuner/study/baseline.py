@@ -16,8 +16,8 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import Damaged, DataError, StudyError
 from ranktune.solvers.core.files.archives import write_archive
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import Split
 from ranktune.tuner.splits.plans import StoredPlan
 from ranktune.tuner.splits.seals import is_written, read_sealed_arrays, write_sealed
 
@@ -35,10 +35,10 @@ class Baseline:
     spelling: str
     scores: Scores
 
-    def on(self, splits: Sequence[Split]) -> list[Split]:
+    def on(self, splits: Sequence[QuerySplit]) -> list[QuerySplit]:
         """Return the splits whose parts have the scores. Raises StudyError where there are not as many as documents."""
         return [
-            Split(
+            QuerySplit(
                 split.name,
                 self._with(split.name, "train", split.train),
                 None if split.vali is None else self._with(split.name, "vali", split.vali),

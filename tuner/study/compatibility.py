@@ -78,8 +78,8 @@ def confining(before: SavedSpace, space: UnionSpace) -> Json:
         if name not in before:
             overrides[name] = space.parameter(name).default
         elif canonical(before[name]) != canonical(now):
-            known = before[name]
-            overrides[name] = known.get("choices") or {end: known[end] for end in ("low", "high", "log")}
+            parameter = before[name]
+            overrides[name] = parameter.get("choices") or {end: parameter[end] for end in ("low", "high", "log")}
     return overrides
 
 

@@ -9,11 +9,11 @@ from typing import Any, Self
 from ranktune.solvers.clicks.reading.roles import named_columns
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_positive
-from ranktune.solvers.core.declared import Declared, declared, documented
+from ranktune.solvers.core.declared import DeclaredField, declared, documented
 from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, nearest
 from ranktune.solvers.core.registrations import space_of
 from ranktune.solvers.core.space import Choice, Value, conditions, is_active
-from ranktune.solvers.data.query_columns.monotone import constraints
+from ranktune.solvers.data.query_columns import constraints
 from ranktune.solvers.metrics.metrics import for_grades, parse_metric
 from ranktune.solvers.names import current_names
 from ranktune.solvers.registry import (
@@ -29,8 +29,15 @@ from ranktune.solvers.registry import (
     solver_class,
     standard,
 )
-from ranktune.tuner.evaluation.feature_costs import FeatureBudget, FeatureCosts, FeatureLimits, read_costs
-from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, check_sets, with_feature_sets
+from ranktune.tuner.evaluation.feature_costs import (
+    FEATURE_SET,
+    FeatureBudget,
+    FeatureCosts,
+    FeatureLimits,
+    check_sets,
+    read_costs,
+    with_feature_sets,
+)
 from ranktune.tuner.samplers.foreign_spaces import overrides_of
 from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.samplers.registry import SAMPLERS
@@ -156,8 +163,8 @@ class Study(Settings):
     @property
     def packages(self) -> tuple[str, ...]:
         """The packages that its trials are computed by."""
-        own = (description["make"].partition(":")[0] for description in declared_solvers(self.custom).values())
-        packages = (*COMPUTING, *map(SOLVERS.library, self.solvers), *(module.partition(".")[0] for module in own))
+        modules = (description["make"].partition(":")[0] for description in declared_solvers(self.custom).values())
+        packages = (*COMPUTING, *map(SOLVERS.library, self.solvers), *(module.partition(".")[0] for module in modules))
         return tuple(filter(None, dict.fromkeys(packages)))
 
     @property
@@ -208,9 +215,9 @@ class Study(Settings):
 
     def union_space(self) -> UnionSpace:
         """Return the joined search space of the competing solvers, with this study's overrides."""
-        known, needs = declared_solvers(self.custom), needs_of(self)
+        custom, needs = declared_solvers(self.custom), needs_of(self)
         spaces = {
-            name: space_of(known[name]) if name in known else able_space(needs, self.serve, name)
+            name: space_of(custom[name]) if name in custom else able_space(needs, self.serve, name)
             for name in self.solvers
         }
         budget = self.budget
@@ -227,10 +234,10 @@ class Study(Settings):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Return the study with these fields; an unknown field is an error that names the nearest."""
-        known = {f.name for f in fields(cls)}
+        names = {f.name for f in fields(cls)}
         for name in values:
-            if name not in known:
-                raise ParameterError(f"a study has no field '{name}'. {nearest(name, known)}")
+            if name not in names:
+                raise ParameterError(f"a study has no field '{name}'. {nearest(name, names)}")
         return cls(**values)
 
 
@@ -269,7 +276,7 @@ def _check_plan(study: Study) -> None:
 
 
 def _competing(
-    given: Sequence[str], plan: str, declared: Mapping[str, Any], serve: Sequence[str], needs: frozenset[str]
+    solvers: Sequence[str], plan: str, declared: Mapping[str, Any], serve: Sequence[str], needs: frozenset[str]
 ) -> tuple[str, ...]:
     """Return the names of the solvers that compete: those given, by default those that plan can score.
 
@@ -277,10 +284,10 @@ def _competing(
     cannot load, and that cannot use what the data need. own are solvers of the user's that the study has declared
     already: they need not be registered to read its declaration.
     """
-    if not given:
+    if not solvers:
         return able_of(needs, serve, _online() if plan == "progressive" else standard())
     groups = {ALL: lambda: loadable((*NAMES, *custom_names())), STANDARD_NAME: standard}
-    every = [name for each in given for name in (able_of(needs, serve, groups[each]()) if each in groups else [each])]
+    every = [name for each in solvers for name in (able_of(needs, serve, groups[each]()) if each in groups else [each])]
     names = tuple(dict.fromkeys(name if name in declared else solver_class(name).__name__ for name in every))
     for name in names:
         if name not in declared:
@@ -335,7 +342,7 @@ def _check_values(flat: str, override: object) -> None:
             raise ParameterError(f"space: '{flat}' cannot be {value!r}: {error}") from None
 
 
-def _check_type(setting: Declared, value: object) -> None:
+def _check_type(setting: DeclaredField, value: object) -> None:
     """Raise ParameterError unless value has the declared type, is not below the minimum, and is one of the choices."""
     if value is None and setting.is_optional:
         return
@@ -361,6 +368,6 @@ def _check_type(setting: Declared, value: object) -> None:
         _check_known(setting.name, str(value), setting.setting.choices)
 
 
-def _check_known(name: str, value: str, known: Collection[str]) -> None:
-    if value not in known:
-        raise ParameterError(f"unknown {name} '{value}'. {nearest(value, known)}")
+def _check_known(name: str, value: str, names: Collection[str]) -> None:
+    if value not in names:
+        raise ParameterError(f"unknown {name} '{value}'. {nearest(value, names)}")

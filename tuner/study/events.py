@@ -235,8 +235,8 @@ def repair(path: Path) -> None:
     if (not rest and complete.endswith(b"\n")) or not content:
         return
     if rest:
-        kept = path.with_name(f"{path.stem}.corrupt-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}")
-        with open(kept, "ab") as aside:
+        corrupt = path.with_name(f"{path.stem}.corrupt-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}")
+        with open(corrupt, "ab") as aside:
             aside.write(rest)
             aside.flush()
             os.fsync(aside.fileno())
@@ -301,9 +301,9 @@ def _as_json(value: object) -> object:
             text = without_secrets(value)
             return text if len(text) <= LONGEST else text[:LONGEST] + "..."
         case Mapping():
-            return {str(name): _as_json(part) for name, part in value.items()}
+            return {str(name): _as_json(each) for name, each in value.items()}
         case list() | tuple() | set() | frozenset():
-            return [_as_json(part) for part in value]
+            return [_as_json(each) for each in value]
     if hasattr(value, "tolist"):  # numbers and arrays of NumPy
         return _as_json(value.tolist())
     return _as_json(str(value))
@@ -314,7 +314,7 @@ def _as_text(value: object) -> str:
         case float():
             return f"{value:.6g}"
         case Mapping():
-            return " ".join(f"{name}={_as_text(part)}" for name, part in value.items())
+            return " ".join(f"{name}={_as_text(each)}" for name, each in value.items())
         case list():
-            return " ".join(_as_text(part) for part in value)
+            return " ".join(_as_text(each) for each in value)
     return str(value)

@@ -218,8 +218,8 @@ class StudyFolder:
 
     def settings(self) -> Settings:
         """Return the settings of the declared study as they were saved: nothing that runs it is loaded."""
-        known = {setting.name for setting in fields(Settings)}
-        return Settings(**{name: value for name, value in self._saved()["study"].items() if name in known})
+        names = {setting.name for setting in fields(Settings)}
+        return Settings(**{name: value for name, value in self._saved()["study"].items() if name in names})
 
     def split_names(self) -> list[str]:
         """Return the names of the splits, in their order."""
@@ -246,12 +246,12 @@ class StudyFolder:
             raise StudyError(f"{damage} Restore it from a backup, or choose another name.") from None
         if saved is None:
             raise StudyError(f"cannot read {file}: there is no such file. Choose another name, or remove that folder.")
-        known = saved if isinstance(saved, dict) else {}
-        if known.get("format") != FORMAT:
-            raise StudyError(f"{file} {_format_problem(known.get('format'))}")
-        if not isinstance(known.get("study"), dict) or not isinstance(known.get("data"), dict):
+        fields = saved if isinstance(saved, dict) else {}
+        if fields.get("format") != FORMAT:
+            raise StudyError(f"{file} {_format_problem(fields.get('format'))}")
+        if not isinstance(fields.get("study"), dict) or not isinstance(fields.get("data"), dict):
             raise StudyError(f"{file} {_format_problem(None)}")
-        return known
+        return fields
 
     @contextmanager
     def owned(self) -> Iterator[None]:
@@ -265,7 +265,7 @@ class StudyFolder:
                 if not self.has_begun:  # the study did not begin: its name is free again
                     self._remove()
 
-    def held(self) -> bool:
+    def is_running(self) -> bool:
         """Return whether a process apparently runs the study; the lock itself is not touched."""
         return holder(self.path) is not None
 
@@ -351,8 +351,8 @@ def find_folder(home: Path, name: str) -> StudyFolder:
     check_name(name)
     folder = StudyFolder(home / name)
     if not folder.has_begun:
-        known = [study.path.name for study in all_folders(home)]
-        hint = nearest(name, known) if known else "It holds no studies yet."
+        names = [study.path.name for study in all_folders(home)]
+        hint = nearest(name, names) if names else "It holds no studies yet."
         raise NoStudy(f"no study '{name}' in {home}. {hint}")
     return folder
 

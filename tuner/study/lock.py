@@ -73,8 +73,8 @@ class BeingRun(StudyError):
     """Another process runs the study: holder, None if unknown; said is the message without what can be done."""
 
     def __init__(self, name: str, holder: Holder | None) -> None:
-        self.said = f"study '{name}' is being run by {holder or 'another process'}"
-        super().__init__(f"{self.said}. Wait for it, help it by ranktune.api.work, or choose another name (name=).")
+        self.sentence = f"study '{name}' is being run by {holder or 'another process'}"
+        super().__init__(f"{self.sentence}. Wait for it, help it by ranktune.api.work, or choose another name (name=).")
         self.holder = holder
 
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from ranktune.solvers.clicks.judging.gains import by_searches
 from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import Split
 from ranktune.solvers.registry import averages
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.reserve import Durations
@@ -37,7 +37,7 @@ from ranktune.tuner.study.settings import NO_GAP, NO_TEST
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class SplitProblem:
     """One split, prepared for trials.
 
     folder holds the arrays that workers map. plan scores the trials; fresh is another plan over all development
@@ -68,14 +68,14 @@ class Problem:
         trials are that expensive, there is no time to score any of them again.
         """
         assert isinstance(self.plan, tuple)
-        given = read_plan(str(self.folder), GIVEN)
+        stored = read_plan(str(self.folder), GIVEN)
         one = self.plan[:1] if self.development.times is None else self.plan[-1:]  # with most to learn from
-        plan = given if isinstance(given, tuple) and given else one
+        plan = stored if isinstance(stored, tuple) and stored else one
         save_plan(plan, self.folder / f"{PLAN}.npz")
         reseal(self.folder, f"{PLAN}.npz")
         return replace(self, plan=plan, fresh=())
 
-    def __reduce__(self) -> tuple[Callable[[Path, str, Policy], Problem], tuple[Path, str, Policy]]:
+    def __reduce__(self) -> tuple[Callable[[Path, str, Policy], SplitProblem], tuple[Path, str, Policy]]:
         """Pickle as the folder, which the other process maps too."""
         return type(self).open, (self.folder, self.name, self.policy)
 
@@ -144,12 +144,12 @@ class Assembled:
     digest: str
 
 
-def assemble(split: Split, study: Study, gathering: Gathering = IN_MEMORY) -> Assembled:
+def assemble(split: QuerySplit, study: Study, gathering: Gathering = IN_MEMORY) -> Assembled:
     """Return the queries of a split, each in one part, with a test set, and its validation plan."""
     untested = study.test == NO_TEST or (study.plan == "nested" and split.name == WHOLE)
-    given = 0 if split.test is not None else split.train.n_queries
+    total = 0 if split.test is not None else split.train.n_queries
     split = split if untested else with_test(split, study.seed, gathering, study.gap)
-    n_in_gap = given - split.train.n_queries - split.test.n_queries if given and split.test is not None else 0
+    n_in_gap = total - split.train.n_queries - split.test.n_queries if total and split.test is not None else 0
     split = without_shared(split, gathering).allowing_missing()
     whole = Development.of(split, gathering)
     keeps = not study.refit and whole.n_vali > 0 and study.folds is None
@@ -179,8 +179,8 @@ def write_split(split: Assembled, study: Study, parent: Path) -> None:
     folder = parent / folder_name(split.name, split.digest, study)
     fresh = () if study.strict else fresh_plan(plan, development, study.seed)
     dealt = isinstance(plan, tuple) and len(plan) > 1 and study.folds is None and study.repeats == 1
-    given = as_given(split.development, study.gap) if dealt and not study.strict else ()
-    write_problem(development, {PLAN: plan, FRESH: fresh, GIVEN: given}, folder)
+    parts = as_given(split.development, study.gap) if dealt and not study.strict else ()
+    write_problem(development, {PLAN: plan, FRESH: fresh, GIVEN: parts}, folder)
     if split.test is not None:
         write_queries(split.test, folder / "test", documents=True)
     seal(folder)

@@ -43,9 +43,9 @@ def command_line(arguments: Sequence[str] | None = None) -> str:
     for word in words[1:]:
         if word.startswith("-") and word != "-":
             name, sign, value = word.partition("=")
-            known = name in SHOWN or name in FLAGS
-            shown.append(_plain(name) + (f"={_plain(value) if known else HIDDEN}" if sign else ""))
-            hides = not known and not sign
+            is_shown = name in SHOWN or name in FLAGS
+            shown.append(_plain(name) + (f"={_plain(value) if is_shown else HIDDEN}" if sign else ""))
+            hides = not is_shown and not sign
         else:
             shown.append(HIDDEN if hides else _plain(word))
             hides = False
@@ -87,9 +87,9 @@ def shown_tracking(uri: str) -> str:
 
 def known_tracking(uri: str) -> str:
     """Return an address that was saved without its password with the password that the environment has for it."""
-    given = os.environ.get(VARIABLE, "")
-    if given and shown_tracking(given) == shown_tracking(uri):
-        return given
+    address = os.environ.get(VARIABLE, "")
+    if address and shown_tracking(address) == shown_tracking(uri):
+        return address
     return uri
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ranktune.solvers.core.declared import Meaning, declared
+from ranktune.solvers.core.declared import FieldMeaning, declared
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.columns.table import with_options
 from ranktune.tuner.evaluation.names import PLANS
@@ -26,7 +26,7 @@ MIXED = "mixed"
 
 
 @dataclass(frozen=True)
-class Setting(Meaning):
+class StudySetting(FieldMeaning):
     """What the declaration of a field says besides its type and default.
 
     minimum      the smallest value
@@ -51,12 +51,14 @@ _TRAINING = (
     "Training data: LETOR/SVMlight text, csv, tsv, Parquet, jsonl (also feature logs of search engines), a TREC run, "
     "npz, a folder Fold1..Fold5. `ranktune data --help` says more."
 )
-DATA = Setting(_TRAINING, positional=True, option_type=str)
-VALI = Setting("Validation data. (default: cross-validation by query)", option_type=str)
-TEST = Setting("Test data, never used to choose; none: no test. (default: a fifth of the queries)", option_type=str)
+DATA = StudySetting(_TRAINING, positional=True, option_type=str)
+VALI = StudySetting("Validation data. (default: cross-validation by query)", option_type=str)
+TEST = StudySetting(
+    "Test data, never used to choose; none: no test. (default: a fifth of the queries)", option_type=str
+)
 
 
-BASELINE = Setting(
+BASELINE = StudySetting(
     "Today's ranking, to which the chosen model is compared: a model file of RankTune, LightGBM, XGBoost, CatBoost, "
     "RankLib or ONNX; scores, one a row or with qid and docid (csv, TREC run); or column:NAME, whose highest values "
     "rank first, of positions the lowest, unless it is column:-NAME. It stays a feature unless --drop names it.",
@@ -66,7 +68,7 @@ BASELINE = Setting(
 
 
 @dataclass(frozen=True, kw_only=True)
-@with_options(lambda entry: Annotated[str | None, Setting(entry.help)])
+@with_options(lambda entry: Annotated[str | None, StudySetting(entry.help)])
 class ColumnSettings:
     """Which columns of a table are what. They apply to every table that is read: data, vali and test."""
 
@@ -78,44 +80,44 @@ class ColumnSettings:
 
     qid: Annotated[
         str | None,
-        Setting(
+        StudySetting(
             "Column of query ids. (default: qid, query, query_id, queryid, group, group_id, search_id or session_id)",
         ),
     ] = None
     grade: Annotated[
         str | None,
-        Setting("Column of grades. (default: grade, label, relevance, rel, y, judgment or rating)"),
+        StudySetting("Column of grades. (default: grade, label, relevance, rel, y, judgment or rating)"),
     ] = None
-    grades: Annotated[str | None, Setting("Numbers of grades that are words, such as 'Bad=0,Good=1'.")] = None
+    grades: Annotated[str | None, StudySetting("Numbers of grades that are words, such as 'Bad=0,Good=1'.")] = None
     document: Annotated[
         str | None,
-        Setting(
+        StudySetting(
             "Column of document ids. (default: document, docid, doc_id, document_id, _id, id or product_id)",
         ),
     ] = None
     features: Annotated[
         Sequence[str],
-        Setting(
+        StudySetting(
             "Feature columns: names, globs such as 'bm25*', both with commas. Repeatable. (default: all others)",
         ),
     ] = ()
-    drop: Annotated[Sequence[str], Setting("Columns that are not used, given like features. Repeatable.")] = ()
+    drop: Annotated[Sequence[str], StudySetting("Columns that are not used, given like features. Repeatable.")] = ()
     levels: Annotated[
         int | None,
-        Setting(
+        StudySetting(
             "Most features of a category, one for each value. `ranktune data --help` says more. (default: 64)",
             minimum=1,
         ),
     ] = None
     group_by_time: Annotated[
         str | None,
-        Setting(
+        StudySetting(
             "Column of times: the latest fifth of the queries is the test, the latest fifth of the others validates.",
         ),
     ] = None
     qrels: Annotated[
         str | None,
-        Setting(
+        StudySetting(
             "File of judgments, which give the grades by query and document id: of TREC, or the csv or Parquet file "
             "of `ranktune clicks`, which gives weights of documents too.",
         ),
@@ -128,13 +130,13 @@ class ClickSettings:
 
     clicks: Annotated[
         Sequence[str],
-        Setting(
+        StudySetting(
             "Click log by which ips, snips and dr measure rankings, as `ranktune clicks` reads it. Repeatable.",
         ),
     ] = ()
     click_columns: Annotated[
         Mapping[str, str],
-        Setting(
+        StudySetting(
             "ROLE=NAME of a column of the log whose name is not recognised, such as document=sku. Repeatable.",
             python='A mapping: {"document": "sku"}.',
             options=("--click-column",),
@@ -144,7 +146,7 @@ class ClickSettings:
     ] = field(default_factory=dict)
     propensities: Annotated[
         str | None,
-        Setting(
+        StudySetting(
             "csv or Parquet file with the columns position and propensity: examination that is known. (default: by the "
             "log)",
         ),
@@ -193,15 +195,15 @@ class Settings(ClickSettings, ColumnSettings):
     vali: Annotated[str | None, VALI] = None
     metric: Annotated[
         str,
-        Setting(
+        StudySetting(
             "What to maximise: ndcg@10, map, mrr, p@5, err@10, rbp, auc, domination, ndcg@10:letor, P_10, ..., or "
             "module:function; with --clicks also dr, ips or snips."
         ),
     ] = "ndcg@10"
-    also: Annotated[Sequence[str], Setting("A further metric to report. Repeatable.")] = ()
+    also: Annotated[Sequence[str], StudySetting("A further metric to report. Repeatable.")] = ()
     solvers: Annotated[
         Sequence[str],
-        Setting(
+        StudySetting(
             "A solver that competes, all, standard, or module:Name of a class. Repeatable. (default: standard)",
             python="Also a name that register_solver was given.",
             options=("--solver",),
@@ -209,66 +211,70 @@ class Settings(ClickSettings, ColumnSettings):
     ] = ()
     trials: Annotated[
         int | None,
-        Setting(
+        StudySetting(
             "Configurations to try, for each fold of a folder. (default: as many as are expected to pay, or by timeout "
             "or until)",
             minimum=1,
         ),
     ] = None
-    timeout: Annotated[float | None, Setting("Seconds for the study, with reading and refits.", minimum=0.001)] = None
+    timeout: Annotated[float | None, StudySetting("Seconds for the study, with reading and refits.", minimum=0.001)] = (
+        None
+    )
     baseline: Annotated[str | None, BASELINE] = None
-    name: Annotated[str, Setting("Name of the study. An existing study of that name is continued.")] = ""
+    name: Annotated[str, StudySetting("Name of the study. An existing study of that name is continued.")] = ""
     preset: Annotated[
         str | None,
-        Setting(
+        StudySetting(
             "Settings under one name; those that are given take precedence. "
             + " ".join(f"{name}: {PRESETS.help(name)} ({PRESETS[name]})." for name in PRESETS),
         ),
     ] = None
     plan: Annotated[
         str,
-        Setting(
+        StudySetting(
             f"auto: {PLANS.help('folds')}. split: {PLANS.help('split')}. nested: auto, evaluated by outer folds. "
             f"progressive: {PLANS.help('progressive')}.",
             python="With auto, 300 given validation queries or more replace cross-validation.",
             choices=("auto", "split", "nested", "progressive"),
         ),
     ] = "auto"
-    permutations: Annotated[int, Setting("Orders of all queries for a progressive plan.", minimum=1)] = 10
+    permutations: Annotated[int, StudySetting("Orders of all queries for a progressive plan.", minimum=1)] = 10
     folds: Annotated[
-        int | None, Setting("Folds of cross-validation. (default: 5; above 2 GB of features one of 5)", minimum=2)
+        int | None, StudySetting("Folds of cross-validation. (default: 5; above 2 GB of features one of 5)", minimum=2)
     ] = None
     group: Annotated[
         str | None,
-        Setting(
+        StudySetting(
             "Column of sessions, or of users who come for a short while: with time, the queries of a group stay "
             "together, at its latest time."
         ),
     ] = None
     gap: Annotated[
         str,
-        Setting(
+        StudySetting(
             "Time between the training queries and those that are scored, in units of time, or of dates as 90s, 30m, "
             "12h, 7d, 2w."
         ),
     ] = NO_GAP
-    repeats: Annotated[int, Setting("Repetitions of cross-validation, each with other folds.", minimum=1)] = 1
-    outer: Annotated[int, Setting("Outer folds of plan nested.", minimum=2)] = 5
-    full: Annotated[bool, Setting("Evaluate each trial in full: no early stopping, no regularization path.")] = False
+    repeats: Annotated[int, StudySetting("Repetitions of cross-validation, each with other folds.", minimum=1)] = 1
+    outer: Annotated[int, StudySetting("Outer folds of plan nested.", minimum=2)] = 5
+    full: Annotated[bool, StudySetting("Evaluate each trial in full: no early stopping, no regularization path.")] = (
+        False
+    )
     until: Annotated[
         float | None,
-        Setting("Stop when the expected gain in the metric is below this. Needs sampler thompson.", minimum=0.0),
+        StudySetting("Stop when the expected gain in the metric is below this. Needs sampler thompson.", minimum=0.0),
     ] = None
     sampler: Annotated[
         str,
-        Setting(
+        StudySetting(
             "What suggests configurations. thompson: a Gaussian process that decides by acquisition. random, "
             "tpe, gp: Optuna's. skopt: scikit-optimize's."
         ),
     ] = "thompson"
     acquisition: Annotated[
         str | None,
-        Setting(
+        StudySetting(
             "How sampler thompson decides. thompson: maximise one function drawn from the Gaussian process, whatever a "
             "trial costs. ei: maximise the expected improvement, divided by a power of the expected cost. mixed: at "
             "random ei, or the same with the mean of 16 drawn functions. (default: mixed)",
@@ -277,14 +283,14 @@ class Settings(ClickSettings, ColumnSettings):
     ] = None
     within: Annotated[
         str,
-        Setting(
+        StudySetting(
             "Limits of the model, such as 'cost<=40, features<=29, bytes<=10k, microseconds<=0.5'. Within limits of "
             "cost and features every trial chooses its features, by training queries."
         ),
     ] = ""
     costs: Annotated[
         Mapping[str, Any],
-        Setting(
+        StudySetting(
             "What features cost: 'bm25*=1, embedding*=20', or a table, in which a table is a group that is computed "
             "together and whose cost is paid once. (default: 1 each)",
             python='{"bm25*": 1.0, "embedding": {"features": ["emb_*"], "cost": 20}}.',
@@ -294,32 +300,32 @@ class Settings(ClickSettings, ColumnSettings):
     ] = field(default_factory=dict)
     serve: Annotated[
         Sequence[str],
-        Setting(
+        StudySetting(
             "System that must load the model: solr, elasticsearch, opensearch, vespa, onnx, pmml, ranklib, lightgbm, "
             "... (`ranktune export --help`). Repeatable: all of them must.",
         ),
     ] = ()
     mlflow: Annotated[
         str | None,
-        Setting(
+        StudySetting(
             "MLflow server or database that logs the study as it runs, such as http://127.0.0.1:5000. Needs "
             "ranktune[mlflow]. A password is best kept in MLFLOW_TRACKING_PASSWORD.",
         ),
     ] = None
     monotone: Annotated[
         Mapping[str, int],
-        Setting(
+        StudySetting(
             "Features with which the score may only rise or only fall: price=-1,bm25*=1 (names, globs, or numbers from "
             "0). Missing values are exempt. Repeatable.",
             python='Also a mapping: {"price": -1}.',
             content="signs by feature",
         ),
     ] = field(default_factory=dict)
-    seed: Annotated[int, Setting("Seed of all random numbers.", minimum=0)] = 0
-    refit: Annotated[bool, Setting("Fit the chosen configuration again on train and vali together.")] = True
+    seed: Annotated[int, StudySetting("Seed of all random numbers.", minimum=0)] = 0
+    refit: Annotated[bool, StudySetting("Fit the chosen configuration again on train and vali together.")] = True
     space: Annotated[
         Mapping[str, Any],
-        Setting(
+        StudySetting(
             'Narrower search space: {"RankSVM.C": {"low": 0.1, "high": 10}}, a list of choices, or one fixed value.',
             python="Also a distribution of Optuna or a dimension of scikit-optimize.",
             content="parameters",
@@ -327,7 +333,7 @@ class Settings(ClickSettings, ColumnSettings):
     ] = field(default_factory=dict)
     first: Annotated[
         Mapping[str, Any],
-        Setting(
+        StudySetting(
             'Configurations that are tried first, by solver: {"RankSVM": {"C": 2.0}}, or a list of several. Parameters '
             "that are left out have their defaults. Also an estimator of another library, whose parameters are taken: "
             '{"LambdaMART": LGBMRanker(num_leaves=15)}.',
@@ -336,7 +342,7 @@ class Settings(ClickSettings, ColumnSettings):
     ] = field(default_factory=dict)
     reading: Annotated[
         Mapping[str, Any],
-        Setting('Options of readers: {"missing": "zero", "one_based": False}.', content="options"),
+        StudySetting('Options of readers: {"missing": "zero", "one_based": False}.', content="options"),
     ] = field(default_factory=dict)
 
     @property

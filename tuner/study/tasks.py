@@ -10,7 +10,7 @@ import numpy as np
 
 from ranktune.solvers.core.space import Choice, Int, Value
 from ranktune.solvers.registry import make, solver_class
-from ranktune.tuner.evaluation.feature_sets import solver_parameters
+from ranktune.tuner.evaluation.feature_costs import solver_parameters
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.study.declaration import Study

@@ -16,7 +16,7 @@ CONNECT_SECONDS = 5.0
 """Seconds to wait for a scheduler to answer."""
 
 
-class Backend(DaskDistributedBackend):  # type: ignore[misc]
+class PatientDaskBackend(DaskDistributedBackend):  # type: ignore[misc]
     """As joblib's, which waits for ever for what fails before it begins, cancels nothing, and spares a lone worker."""
 
     def effective_n_jobs(self, n_jobs: int) -> int:
@@ -35,7 +35,7 @@ class Backend(DaskDistributedBackend):  # type: ignore[misc]
             self.client.cancel(list(self._results))
 
 
-class Cluster:
+class DaskWorkers:
     """The workers of the scheduler at an address."""
 
     name = "Dask"
@@ -57,9 +57,9 @@ class Cluster:
                     self._client = Client(self._address, timeout=CONNECT_SECONDS, set_as_default=False, name="ranktune")
         return sum(self._client.nthreads().values())
 
-    def backend(self) -> Backend:
+    def backend(self) -> PatientDaskBackend:
         """Return a backend for one function at a time."""
-        return Backend(client=self._client)
+        return PatientDaskBackend(client=self._client)
 
     def close(self) -> None:
         """End the connection."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self, TypeVar
 from ranktune.solvers.core.checks import check_choice, check_count
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.table import named
-from ranktune.tuner.workers.limits import Limits, check_limits
+from ranktune.tuner.workers.limits import CallLimits, check_limits
 from ranktune.tuner.workers.processes import Processes
 
 T = TypeVar("T")
@@ -18,7 +18,7 @@ T = TypeVar("T")
 CLUSTERS = {"dask": "tcp://HOST:8786", "ray": "HOST:6379"}
 """The backends of joblib that are clusters, and what their addresses look like."""
 
-__all__ = ["CLUSTERS", "Executor", "InProcess", "Limits", "Processes", "make_executor"]
+__all__ = ["CLUSTERS", "CallLimits", "Executor", "InProcess", "Processes", "make_executor"]
 
 
 class Executor(Protocol):
@@ -58,7 +58,7 @@ class Executor(Protocol):
         """Functions that run at a time."""
         ...
 
-    def submit(self, function: Callable[..., T], *arguments: Any, limits: Limits | None = None) -> Future[T]:
+    def submit(self, function: Callable[..., T], *arguments: Any, limits: CallLimits | None = None) -> Future[T]:
         """Start a function.
 
         Parameters
@@ -104,7 +104,7 @@ class InProcess:
     ) -> None:
         return None
 
-    def submit(self, function: Callable[..., T], *arguments: Any, limits: Limits | None = None) -> Future[T]:
+    def submit(self, function: Callable[..., T], *arguments: Any, limits: CallLimits | None = None) -> Future[T]:
         """Run function(*arguments) and return its finished future; KeyboardInterrupt and SystemExit are raised."""
         future: Future[T] = Future()
         try:
@@ -139,7 +139,7 @@ def check_executor(kind: str, address: str | None) -> str:
 
 def make_executor(
     jobs: int,
-    limits: Limits | None = None,
+    limits: CallLimits | None = None,
     kind: str = "processes",
     address: str | None = None,
     *,
@@ -151,11 +151,11 @@ def make_executor(
     With in_process one job without limits runs in this process. load loads what processes need. Raises ParameterError
     for invalid parameters, StudyError without a cluster.
     """
-    backend, limits = check_executor(kind, address), limits or Limits()
+    backend, limits = check_executor(kind, address), limits or CallLimits()
     check_limits(limits)
     if backend:
         connect = named("ranktune.tuner.workers.joblib_executor:JoblibWorkers")  # it loads joblib
         workers: Executor = connect(backend, jobs or None, address, limits)
         return workers
     check_count("jobs", jobs)
-    return InProcess() if in_process and jobs == 1 and limits == Limits() else Processes(jobs, limits, load)
+    return InProcess() if in_process and jobs == 1 and limits == CallLimits() else Processes(jobs, limits, load)

@@ -119,7 +119,7 @@ def main(coordinator: int) -> None:
     """Answer orders on the standard input, until that ends: to call a function, to say how a worker ended, to fork."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.set_threshold(10_000)
-    own, orders = os.getpid(), socket.socket(fileno=os.dup(0))
+    pid, orders = os.getpid(), socket.socket(fileno=os.dup(0))
     orders.settimeout(1.0)
     while os.getppid() == coordinator:  # a fork of the coordinator may hold the other end of the socket
         try:
@@ -141,7 +141,7 @@ def main(coordinator: int) -> None:
                     os.dup2(file, target)
                     os.close(file)
                 orders.close()
-                serve(own)
+                serve(pid)
                 os._exit(0)  # what the server registered to do at its end is not done
             for file in files:
                 os.close(file)

@@ -38,7 +38,7 @@ from ranktune.solvers.core.libraries import this_version
 from ranktune.tuner.splits.archive import pack_problem
 from ranktune.tuner.workers.joblib_worker import NEEDS, Call, run_call, versions
 from ranktune.tuner.workers.lanes import Job, Lanes
-from ranktune.tuner.workers.limits import Limits, check_limits
+from ranktune.tuner.workers.limits import CallLimits, check_limits
 from ranktune.tuner.workers.processes import Processes
 
 T = TypeVar("T")
@@ -101,9 +101,9 @@ class JoblibWorkers(Lanes):
         backend: str = "loky",
         jobs: int | None = None,
         address: str | None = None,
-        limits: Limits | None = None,
+        limits: CallLimits | None = None,
     ) -> None:
-        check_limits(limits or Limits())
+        check_limits(limits or CallLimits())
         super().__init__(jobs or (cpu_count() if address is None else 1), limits)
         self.backend, self._most = backend, jobs
         self._running: dict[Job, tuple[str, Parallel]] = {}

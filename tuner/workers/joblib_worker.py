@@ -24,7 +24,7 @@ from ranktune.solvers.core.libraries import this_version
 from ranktune.tuner.splits.archive import unpack_problem
 from ranktune.tuner.splits.seals import proven
 from ranktune.tuner.splits.store import store, use_instead
-from ranktune.tuner.workers.limits import Limits, pickled
+from ranktune.tuner.workers.limits import CallLimits, pickled
 from ranktune.tuner.workers.processes import Processes
 
 POLL_SECONDS = 1.0
@@ -53,7 +53,7 @@ class Call:
     """
 
     payload: bytes
-    limits: Limits
+    limits: CallLimits
     marks: Path
     key: str
     folder: str

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.errors import WorkerLost
-from ranktune.tuner.workers.limits import Limits, payload_of
+from ranktune.tuner.workers.limits import CallLimits, payload_of
 
 if TYPE_CHECKING:
     from ranktune.tuner.evaluation.task import Rounds
-    from ranktune.tuner.workers.worker_process import WorkerProcess
+    from ranktune.tuner.workers.processes import WorkerProcess
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class Job:
     """A pickled call, the folder of its data, its future, its process, and the last report of its fit."""
 
     payload: bytes
-    limits: Limits
+    limits: CallLimits
     folder: str = ""
     future: Future[Any] = field(default_factory=Future)
     worker: WorkerProcess | None = None
@@ -51,10 +51,10 @@ class Job:
 class Lanes(ABC):
     """At most jobs functions at a time; leaving the block early, as on an interrupt, ends them at once."""
 
-    def __init__(self, jobs: int, limits: Limits | None = None) -> None:
+    def __init__(self, jobs: int, limits: CallLimits | None = None) -> None:
         check_count("jobs", jobs)
         self.jobs = jobs
-        self.limits = limits or Limits()
+        self.limits = limits or CallLimits()
         self._lock = threading.RLock()
         self._waiting: SimpleQueue[Job | None] = SimpleQueue()
         self._jobs: dict[Future[Any], Job] = {}  # waiting or running
@@ -88,7 +88,7 @@ class Lanes(ABC):
                 thread.join()
         self._waiting, self._spare = SimpleQueue(), 0
 
-    def submit(self, function: Callable[..., T], *arguments: object, limits: Limits | None = None) -> Future[T]:
+    def submit(self, function: Callable[..., T], *arguments: object, limits: CallLimits | None = None) -> Future[T]:
         """Start function(*arguments), or queue it; limits replace the executor's.
 
         The future fails with WorkerLost, TooLong or ResultRefused where the function did not end by itself.

@@ -36,7 +36,7 @@ _messages: IO[bytes] | None = None
 
 
 @dataclass(frozen=True)
-class Limits:
+class CallLimits:
     """Limits of one function: seconds of wall time, bytes of memory besides mapped files, bytes of its result.
 
     The clock starts with the function, not with its worker, and is paused while numba compiles kernels.
@@ -47,7 +47,7 @@ class Limits:
     result: int | None = MAX_RESULT_BYTES
 
 
-def check_limits(limits: Limits) -> None:
+def check_limits(limits: CallLimits) -> None:
     """Raise ParameterError for limits that are not positive, or that this system does not support."""
     for name, value in (("trial_timeout", limits.seconds), ("trial_memory", limits.bytes)):
         if value is not None and not 0 < value < float("inf"):
@@ -76,7 +76,7 @@ def serve(coordinator: int) -> None:
             _send(run(*pickle.load(orders)))
 
 
-def run(payload: bytes, limits: Limits) -> tuple[bool, bytes]:
+def run(payload: bytes, limits: CallLimits) -> tuple[bool, bytes]:
     """Return whether the call pickled in payload returned, and its pickled result or error."""
     try:
         function, arguments = pickle.loads(payload)
@@ -117,12 +117,12 @@ class _BoundedBuffer:
         self.parts: list[bytes] = []
         self._cap, self._size = cap, 0
 
-    def write(self, part: bytes | memoryview) -> int:
-        size = memoryview(part).nbytes
+    def write(self, data: bytes | memoryview) -> int:
+        size = memoryview(data).nbytes
         self._size += size
         if self._cap is not None and self._size > self._cap:
             raise ResultRefused(f"the result takes more than {self._cap / 2**20:g} MiB, which is all that is allowed")
-        self.parts.append(bytes(part))
+        self.parts.append(bytes(data))
         return size
 
 
@@ -144,7 +144,7 @@ def _pickled_error(error: BaseException) -> bytes:
 
 
 @contextmanager
-def _clock(limits: Limits) -> Iterator[None]:
+def _clock(limits: CallLimits) -> Iterator[None]:
     """Send marks when the function begins, and when its clock is paused and resumed."""
     if limits.seconds is None:
         _send(BEGUN)
@@ -181,7 +181,7 @@ def _send(message: object) -> None:
 
 
 @contextmanager
-def _memory(limits: Limits) -> Iterator[None]:
+def _memory(limits: CallLimits) -> Iterator[None]:
     """Let allocations fail beyond limits.bytes more than now of private writable memory (RLIMIT_DATA, Linux)."""
     if limits.bytes is None:
         yield

@@ -3,32 +3,43 @@
 A thread for each function that runs at a time gives a worker one function after the other, and waits for its messages.
 Workers that are no forks end with the thread that started them, and these threads live as long as the executor. Workers
 whose function has ended are kept in one list.
+
+A worker has its orders on its standard input, and its messages on its standard output. Its environment is set before
+any library is loaded. What it and its children write goes to its standard error.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import pickle
+import signal
+import subprocess
 import threading
 import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
-from queue import Empty
+from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from ranktune.solvers.core.errors import ResultRefused, TooLong, WorkerLost
-from ranktune.tuner.workers.fork_server import FORKS, ForkServer
+from ranktune.solvers.core.errors import ResultRefused, TooLong, WorkerLost, printable
+from ranktune.tuner.workers.fork_server import FORKS, Fork, ForkServer, started
 from ranktune.tuner.workers.lanes import STOPPED, Job, Lanes
-from ranktune.tuner.workers.limits import BEGUN, PAUSED, RESUMED, Limits
-from ranktune.tuner.workers.worker_process import WorkerProcess
+from ranktune.tuner.workers.limits import BEGUN, PAUSED, RESUMED, CallLimits
 
 if TYPE_CHECKING:
     from ranktune.tuner.evaluation.task import Rounds
 
-T = TypeVar("T")
 
+OUTPUT_TAIL = 4096
+"""Bytes kept of a worker's output."""
+MAX_GROWTH = 2**30
+"""Bytes by which a worker may grow before it is replaced: libraries leak, and memory fragments."""
+_KILL_SECONDS = 5.0
+T = TypeVar("T")
 START_SECONDS = 120.0
 """Seconds that a worker may take, beyond its time limit, until its function begins."""
 POLL_SECONDS = 1.0
@@ -37,6 +48,99 @@ MAX_SENDS = 3
 """How often a function is sent, where workers die before they begin it."""
 NOT_STARTED = "not started"
 """How the reason of a worker that could not be started begins."""
+
+
+class WorkerProcess:
+    """A worker, a fork of a server if there is one. It ends with the thread that starts it, or with the server.
+
+    messages holds what it sends: the marks of clocks, a result (returned, payload), and None once it has ended.
+    """
+
+    def __init__(self, server: ForkServer | None = None) -> None:
+        self._process: subprocess.Popen[bytes] | Fork = started("limits.serve") if server is None else server.fork()
+        self.messages: SimpleQueue[Any] = SimpleQueue()
+        self._tail, self._is_gone = b"", False
+        self._first_memory: int | None = None
+        self._output = threading.Thread(target=self._read_output, args=(self._process.stderr,), daemon=True)
+        self._output.start()
+        threading.Thread(target=self._read_messages, args=(self._process.stdout,), daemon=True).start()
+
+    def send(self, payload: bytes, limits: CallLimits) -> None:
+        """Run the function pickled in payload. Raises OSError where the worker is dead already."""
+        assert self._process.stdin is not None
+        pickle.dump((payload, limits), self._process.stdin)
+        self._process.stdin.flush()
+
+    def _read_messages(self, messages: IO[bytes]) -> None:
+        with messages, contextlib.suppress(Exception):  # EOFError: it has ended, also amid a message
+            while True:
+                self.messages.put(pickle.load(messages))
+        self.messages.put(None)
+
+    def _read_output(self, output: IO[Any]) -> None:
+        with output:
+            while data := output.read1(65536):  # type: ignore[attr-defined]
+                self._tail = (self._tail + data)[-OUTPUT_TAIL:]
+
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._process.pid
+
+    @property
+    def dead(self) -> bool:
+        """Whether the process has ended."""
+        return self._process.poll() is not None
+
+    def has_grown(self) -> bool:
+        """Whether its memory, between functions, is much larger than after its first function. Linux only."""
+        import psutil  # after the first function: it imports for 10 ms
+
+        try:
+            memory = psutil.Process(self.pid).memory_info()
+        except psutil.Error:  # it is dead
+            return False
+        private: int = memory.rss - getattr(memory, "shared", memory.rss)
+        self._first_memory = private if self._first_memory is None else self._first_memory
+        return private > self._first_memory + MAX_GROWTH
+
+    def end(self) -> None:
+        """End the process and its children; its messages end."""
+        if self._is_gone:  # its number may be another's
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if os.name == "posix":
+                os.killpg(self.pid, signal.SIGKILL)
+        self._process.kill()
+
+    def kill(self) -> None:
+        """End the process and its children, and wait until it is gone."""
+        self.end()
+        until = time.monotonic() + _KILL_SECONDS
+        while not self.dead and time.monotonic() < until:
+            time.sleep(0.001)
+        self._is_gone = self.dead
+        with contextlib.suppress(OSError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+
+    def exit_reason(self) -> str:
+        """Return how a killed process ended, in words."""
+        code = self._process.returncode
+        if code is None:
+            return "it ended"
+        if code >= 0:
+            return f"exited with code {code}"
+        with contextlib.suppress(ValueError):
+            name = signal.strsignal(-code) or ""
+            return f"killed by signal {-code} ({'out of memory?' if -code == 9 else name.lower()})"
+        return f"killed by signal {-code}"
+
+    def last_output(self) -> str:
+        """Return the end of the output of a killed process, without control characters."""
+        self._output.join(1.0)
+        text = self._tail.decode(errors="replace")
+        return printable(text, keep="\n").strip()
 
 
 class _Clock:
@@ -70,7 +174,7 @@ class Processes(Lanes):
     load is called once before workers are forked, and loads what they need.
     """
 
-    def __init__(self, jobs: int, limits: Limits | None = None, load: Callable[[], None] | None = None) -> None:
+    def __init__(self, jobs: int, limits: CallLimits | None = None, load: Callable[[], None] | None = None) -> None:
         super().__init__(jobs, limits)
         self._free: list[WorkerProcess] = []
         self._load, self._starting = load, threading.Lock()
@@ -93,7 +197,7 @@ class Processes(Lanes):
         study: WorkerLost is raised.
         """
         for is_last in (False, True):
-            future = self.submit(_with_warnings, function, arguments, limits=Limits(result=None))
+            future = self.submit(_with_warnings, function, arguments, limits=CallLimits(result=None))
             try:
                 result, caught = future.result()
                 break

@@ -17,7 +17,7 @@ CONNECT_SECONDS = 5.0
 """Seconds to wait for a cluster to answer at all: Ray itself waits for minutes."""
 
 
-class Backend(RayBackend):  # type: ignore[misc]
+class LightRayBackend(RayBackend):  # type: ignore[misc]
     """As Ray's, with a pool of one actor, which reserves a processor and is kept for the next function.
 
     Ray's own pools give functions to their actors in turn, to busy ones too, and are started anew for each `Parallel`.
@@ -31,7 +31,7 @@ class Backend(RayBackend):  # type: ignore[misc]
         """Return a number with which joblib does not run a function by itself."""
         return 2
 
-    def configure(self, n_jobs: int = 1, parallel: object = None, **given: Any) -> int:
+    def configure(self, n_jobs: int = 1, parallel: object = None, **options: Any) -> int:
         """Take an actor, or start one."""
         self._pool = self._idle.pop() if self._idle else Pool(1, ray_remote_args={"num_cpus": 1})
         self.parallel = parallel
@@ -50,7 +50,7 @@ class Backend(RayBackend):  # type: ignore[misc]
             pool.terminate()
 
 
-class Cluster:
+class RayNodes:
     """The nodes of the cluster at an address: "HOST:6379", "ray://HOST:10001", or "auto" for that of this machine."""
 
     name = "Ray"
@@ -77,9 +77,9 @@ class Cluster:
             self._has_connected = True
         return int(ray.cluster_resources().get("CPU", 0))
 
-    def backend(self) -> Backend:
+    def backend(self) -> LightRayBackend:
         """Return a backend for one function at a time."""
-        return Backend(self._idle)
+        return LightRayBackend(self._idle)
 
     def close(self) -> None:
         """End the actors, and the connection unless it was there before."""

@@ -9,7 +9,7 @@ from ranktune.solvers.core.checks import check_count, check_positive
 from ranktune.solvers.core.compiled import warn_of_cache
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.memory import format_size, parse_memory
-from ranktune.tuner.workers.executor import Executor, Limits, check_executor, make_executor
+from ranktune.tuner.workers.executor import CallLimits, Executor, check_executor, make_executor
 from ranktune.tuner.workers.limits import load_libraries
 
 COORDINATOR, WORKER = 300 << 20, 150 << 20
@@ -76,7 +76,7 @@ class Workforce:
             return self.executor
         jobs, trial = self._shared()
         warn_of_cache()  # its workers do not
-        limits = Limits(self.timeout, trial)
+        limits = CallLimits(self.timeout, trial)
         return make_executor(jobs, limits, self.executor, self.address, in_process=not apart, load=load)
 
     def _shared(self) -> tuple[int, int | None]:

@@ -11,8 +11,8 @@ import numpy as np
 from ranktune.solvers.abilities import POSITIONS
 from ranktune.solvers.boosting.base import BoostedRanker, pair_scale
 from ranktune.solvers.boosting.lightgbm.ranker import LightGBMRanker, bagging
-from ranktune.solvers.boosting.limits import Gain, check_share, gains_of
 from ranktune.solvers.boosting.objectives import NOISY, Decay, MakeObjective, NoisyRankings, Samples
+from ranktune.solvers.boosting.training_queries import Gain, check_share, gains_of
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.checks import check_not_negative
 from ranktune.solvers.core.errors import DataError

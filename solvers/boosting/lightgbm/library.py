@@ -1,7 +1,11 @@
-"""LightGBM through its C interface, because importing its Python package costs each process 1.80 s and 118 MB.
+"""LightGBM through its C interface, and features in its bins, which folds, samples and trials of one data set share.
 
-The shared library alone costs 0.31 s and 43 MB: the package imports scikit-learn and pandas. Source: "C API" in the
-documentation of LightGBM, LightGBM/c_api.h; the functions used are the same in 4.6 and 4.7.
+Importing the Python package costs each process 1.80 s and 118 MB, since it imports scikit-learn and pandas; the shared
+library alone costs 0.31 s and 43 MB. Source: "C API" in the documentation of LightGBM, LightGBM/c_api.h; the functions
+used are the same in 4.6 and 4.7.
+
+Bins depend on features alone. Those of queries that were selected from others (Queries.select) are the bins of the
+queries that they come from, which are kept until those are gone.
 """
 
 from __future__ import annotations
@@ -15,10 +19,13 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ranktune.solvers.boosting.bins import shared_by
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ints
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.memory import release_freed
+from ranktune.solvers.data.origins import Kept
+from ranktune.solvers.data.queries import Queries
 
 Parameters: TypeAlias = Mapping[str, object]
 
@@ -131,7 +138,7 @@ class Data:
         _call("LGBM_DatasetSetField", self._handle, name.encode(), values.ctypes.data, len(values), kind)
 
 
-class Booster:
+class TreeBooster:
     """A booster that grows trees on data."""
 
     def __init__(self, data: Data, params: Parameters) -> None:
@@ -225,3 +232,41 @@ def _text(params: Parameters) -> bytes:
     """Return parameters in the text format of LightGBM."""
     texts = {name: ",".join(map(repr, v)) if isinstance(v, list) else str(v) for name, v in params.items()}
     return " ".join(f"{name}={value}" for name, value in texts.items()).encode()
+
+
+MAX_KEPT = 2
+"""The most data sets whose bins are kept in a process."""
+MAX_KEPT_BYTES = 2**30
+"""The most bytes of the bins of a data set that are kept; larger bins are made for each fit."""
+DENSE_SAMPLE = 50_000
+"""Documents that the limits of the bins of dense features are computed from; more take longer and are no better."""
+
+
+KEPT: Kept[Data] = Kept(MAX_KEPT)
+"""The bins of the last data sets."""
+
+
+def rows_of(queries: Queries, numbers: Ints) -> Ints:
+    """Return the rows of the queries of these numbers, (n,)."""
+    rows: Ints = np.arange(queries.n_documents)[queries.documents_of(numbers)]
+    return rows
+
+
+def bins_of(queries: Queries, params: Parameters) -> tuple[Data, Ints | None]:
+    """Return bins and the rows of queries in them; without rows, the bins are those of queries and not shared.
+
+    The bins of sparse features are never shared: which of them are kept depends on the least size of a leaf.
+    """
+    origin, numbers = shared_by(queries)
+    if queries.is_sparse or origin.n_documents * origin.n_features > MAX_KEPT_BYTES:
+        return Data(queries.features, params), None
+    of_bins = {name: value for name, value in params.items() if name in _OF_BINS} | {"min_data_in_leaf": 1}
+    key = str(sorted(of_bins.items()))
+    return KEPT.of(origin, key, lambda: Data(origin.features, of_bins)), rows_of(origin, numbers)
+
+
+_OF_BINS = (
+    *("max_bin", "min_data_in_bin", "bin_construct_sample_cnt", "data_random_seed", "use_missing", "is_enable_sparse"),
+    *("feature_pre_filter", "force_col_wise", "force_row_wise", "verbosity"),
+)
+"""The parameters of LightGBM that bins depend on."""

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.boosting.lightgbm.ranker import MAX_LEAVES, LightGBMRanker, bagging
-from ranktune.solvers.boosting.limits import RowShare, check_share, whole
 from ranktune.solvers.boosting.objectives import MakeObjective, query_error
+from ranktune.solvers.boosting.training_queries import RowShare, check_share, whole
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.parameters import Param, with_parameters

@@ -98,9 +98,9 @@ def _windows(rows: Array, time: Ints) -> Iterator[_Windows]:
             after[first] = 0.0  # its time depends on how many there are
             each = (after, after * rows["click"][inside], after * expected[inside])
             n, c, e = (sums(cell, values, 2 * len(first)).reshape(2, -1) for values in each)
-            kept = (n > 0.0).all(axis=0)
-            if kept.sum() >= MIN_UNITS:
-                n, c, e = n[:, kept], c[:, kept], e[:, kept]
+            counted = (n > 0.0).all(axis=0)
+            if counted.sum() >= MIN_UNITS:
+                n, c, e = n[:, counted], c[:, counted], e[:, counted]
                 one = np.ones_like(n)
                 counts = {
                     "impressions": (n, one),
@@ -108,7 +108,7 @@ def _windows(rows: Array, time: Ints) -> Iterator[_Windows]:
                     "click rate": (c, n),
                     "clicks by position": (c, e),
                 }
-                yield _Windows(f"{name} {span}", inside[first[kept]], counts)
+                yield _Windows(f"{name} {span}", inside[first[counted]], counts)
 
 
 def _opposition(x: Floats, count: Floats, size: Floats, generator: np.random.Generator) -> tuple[float, float]:
@@ -132,5 +132,5 @@ def _opposition(x: Floats, count: Floats, size: Floats, generator: np.random.Gen
     count, awaited = count[:, middle], size[:, middle] * line
     deviation = (count - awaited) / np.sqrt(awaited + 0.5)
     variance = float((deviation**2).sum()) / 2.0
-    known = -float(deviation[0] @ deviation[1]) / variance if variance > 0.0 else 0.0
-    return -float(np.arctanh(np.clip(known, -0.999, 0.999)) * np.sqrt(len(middle) - 3.0)), known
+    correlation = -float(deviation[0] @ deviation[1]) / variance if variance > 0.0 else 0.0
+    return -float(np.arctanh(np.clip(correlation, -0.999, 0.999)) * np.sqrt(len(middle) - 3.0)), correlation

@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from scipy.stats import binom, rankdata
 
 from ranktune.solvers.clicks.counts import sums
-from ranktune.solvers.clicks.features.categories import category_of, in_order, predicted_by, rates, texts_of
 from ranktune.solvers.clicks.features.future import Future, drawn
-from ranktune.solvers.clicks.features.history import FEATURES, Known
-from ranktune.solvers.clicks.reading.cells import MOST_TEXTS
-from ranktune.solvers.core.arrays import Array, Floats, as_floats, as_ints
+from ranktune.solvers.clicks.features.history import FEATURES, SearchEvents
+from ranktune.solvers.clicks.reading.events import MOST_TEXTS
+from ranktune.solvers.core.arrays import Array, Floats, Ints, as_floats, as_ints
 from ranktune.solvers.data.columns.encoding import Age
+from ranktune.solvers.data.columns.learning import FeatureColumn, feature_columns
+from ranktune.solvers.data.columns.roles import Roles
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.sources.inspection import MIN_PAIRS, MIN_QUERIES, NEARLY_ALL, POSITION
 from ranktune.solvers.metrics.metrics import parse_metric
@@ -66,9 +68,9 @@ class Leak:
 
 
 def leaks(
-    history: Iterable[Known],
+    history: Iterable[SearchEvents],
     names: Sequence[str],
-    values: Callable[[Known], Floats],
+    values: Callable[[SearchEvents], Floats],
     n_impressions: float,
     texts: Mapping[str, Array],
 ) -> list[Leak]:
@@ -82,7 +84,7 @@ def leaks(
 
     Parameters
     ----------
-    history : iterable of Known
+    history : iterable of SearchEvents
         All of a log.
     names : sequence of str
         The columns.
@@ -97,31 +99,31 @@ def leaks(
         return []
     share = min(1.0, MOST_ROWS / n_impressions)
     parts: list[tuple[Array, ...]] = []
-    for known in history:
-        of_search, of_document = (drawn(known.rows[name], share) for name in ("search", "document"))
-        ratios = known.features[:, [FEATURES.index("document_ratio"), FEATURES.index("pair_ratio")]]
-        kept = of_search | of_document
-        columns = known.rows, known.time, of_search, of_document, values(known), ratios
-        parts.append(tuple(column[kept] for column in columns))
+    for window in history:
+        of_search, of_document = (drawn(window.rows[name], share) for name in ("search", "document"))
+        ratios = window.features[:, [FEATURES.index("document_ratio"), FEATURES.index("pair_ratio")]]
+        rows_drawn = of_search | of_document
+        columns = window.rows, window.time, of_search, of_document, values(window), ratios
+        parts.append(tuple(column[rows_drawn] for column in columns))
     rows, time, of_search, of_document, further, ratios = (np.concatenate(each) for each in zip(*parts, strict=True))
     shown, future = _Searches(rows[of_search]), Future(rows[of_document], time[of_document])
     before = max(map(shown.ndcg, ratios[of_search].T))
     unknown = float("nan"), before
     found = []
     for name, column in zip(names, further.T, strict=True):
-        given = column[~np.isnan(column)]
-        if not given.size or not (len(given) < len(column) or given.min() < given.max()):
+        present = column[~np.isnan(column)]
+        if not present.size or not (len(present) < len(column) or present.min() < present.max()):
             found.append(Leak(name, CONSTANT, "is the same in all impressions.", *unknown))
             continue
-        x = np.where(np.isnan(column), np.nextafter(given.min(), -np.inf), column)
+        x = np.where(np.isnan(column), np.nextafter(present.min(), -np.inf), column)
         value = x
         if name in texts:
-            taken = category_of(texts_of(column[of_search], texts[name]), shown.search)
-            if not taken.is_usable or len(texts[name]) > MOST_TEXTS:
-                found.append(Leak(name, TEXT, f"is left out: {taken.what}, of which no category is made.", *unknown))
+            learnt = category_of(texts_of(column[of_search], texts[name]), shown.search)
+            if not learnt.is_usable or len(texts[name]) > MOST_TEXTS:
+                found.append(Leak(name, TEXT, f"is left out: {learnt.what}, of which no category is made.", *unknown))
                 continue
             x = in_order(column, texts[name])
-            value = x if isinstance(taken.kind, Age) else rates(rows, x)
+            value = x if isinstance(learnt.kind, Age) else rates(rows, x)
         kind, reason = shown.suspicion(value[of_search], x[of_search], name in texts)
         if not kind and _changes_with_clicks(rows[of_document], value[of_document]):
             kind, reason = OUTCOME, "changes with the click of its own row."
@@ -170,8 +172,8 @@ class _Searches:
         if pairs >= MIN_PAIRS and agreement >= NEARLY_ALL:
             return OUTCOME, f"alone tells what is clicked in a search in {agreement:.1%} of the pairs."
         levels, counts = np.unique(level, return_counts=True)
-        given = level != levels[counts.argmax()]
-        n, n_clicked = int(given.sum()), int(clicked[given].sum())
+        differs = level != levels[counts.argmax()]
+        n, n_clicked = int(differs.sum()), int(clicked[differs].sum())
         if n_clicked >= NEARLY_ALL * n and binom.sf(n_clicked - 1, n, clicked.mean()) < CHANCE:
             return OUTCOME, "has more than its commonest value only where something was clicked."
         return "", ""
@@ -195,3 +197,39 @@ def _changes_with_clicks(rows: Array, x: Floats) -> bool:
             if max(agreement, 1.0 - agreement) >= NEARLY_ALL:
                 return True
     return False
+
+
+def texts_of(values: Floats, texts: Array) -> list[str | None]:
+    """Return the texts of the values of a column, (n,), None where they are nan; texts end with None."""
+    return list(texts[as_ints(np.where(np.isnan(values), -1.0, values))])
+
+
+def category_of(column: list[str | None], search: Ints) -> FeatureColumn:
+    """Return what tune takes a column of text as, (n,); search is the number of the search of each row."""
+    table = pa.table({"x": pa.array(column, pa.string())})
+    return feature_columns(table, Roles({}, ("x",)), lambda: search, "keep", len(column))["x"]
+
+
+def in_order(values: Floats, texts: Array) -> Floats:
+    """Return the places of the values of a column among its texts in alphabetical order, -1 where there is none."""
+    order = np.argsort(np.argsort(texts[:-1].astype(str)))
+    return as_floats(np.append(order, -1)[as_ints(np.where(np.isnan(values), -1.0, values))])
+
+
+def rates(rows: Array, level: Floats) -> Floats:
+    """Return the rate of clicks of each row's level, (n,), in that half of the searches that does not have the row."""
+    code, half = as_ints(level + 1.0), drawn(rows["search"], 0.5)
+    n = int(code.max()) + 1
+    cell = as_ints(code + n * ~half)  # of the rows of the other half
+    clicks, shown = (sums(as_ints(code + n * half), values, 2 * n) for values in (rows["click"], np.ones(len(code))))
+    mean = rows["click"].mean()
+    return as_floats(((clicks + mean) / (shown + 1.0))[cell])
+
+
+def predicted_by(level: Floats, position: Ints) -> float:
+    """Return the share of the errors of guessing a level that the position spares (Goodman & Kruskal's lambda)."""
+    code = np.unique(level, return_inverse=True)[1]
+    table = np.zeros((int(position.max()) + 1, int(code.max()) + 1))
+    np.add.at(table, (position, code), 1.0)
+    right, commonest = table.max(axis=1).sum(), table.sum(axis=0).max()
+    return float((right - commonest) / max(len(level) - commonest, 1.0))

@@ -25,9 +25,8 @@ from typing import Self
 
 import numpy as np
 
-from ranktune.solvers.clicks.counts import Counts, places, sums
+from ranktune.solvers.clicks.counts import ClickCounts, Impressions, places, sums
 from ranktune.solvers.clicks.examination import CLIP, Examination
-from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.clicks.position_based import PositionBased
 from ranktune.solvers.core.arrays import Array, Floats, Ints, Json, Mask, as_ints
 from ranktune.solvers.core.errors import DataError
@@ -51,7 +50,7 @@ class ClickGains:
     clipped       (3,) the share of clicks whose weight is clipped
     """
 
-    counts: Counts
+    counts: ClickCounts
     examination: Examination
     expected: Floats
     weights: Floats
@@ -65,25 +64,25 @@ class ClickGains:
 
         Raises DataError where the log cannot be read, or is too small for a click model.
         """
-        counts = Counts.of(clicked(log))
+        counts = ClickCounts.of(clicked(log))
         fitted = PositionBased(propensities=propensities).fit(counts)
         return cls.by(counts, fitted.examination, np.nan_to_num(fitted.judgments().relevance))
 
     @classmethod
-    def by(cls, counts: Counts, examination: Examination, attraction: Floats) -> Self:
+    def by(cls, counts: ClickCounts, examination: Examination, attraction: Floats) -> Self:
         """Return the gains by examination, and by the attraction of each pair, (n_pairs,), which dr alone looks at."""
         searches, counted_at = _searches(counts)
-        seen, known = _seen(counts.position, examination)
+        seen, is_seen = _seen(counts.position, examination)
         asked = searches[counts.query[counts.firsts]]
-        inverse = np.where(known, 1.0 / np.maximum(seen, 1.0 / CLIP), 0.0)
-        share = counts.by_pair(np.where(known, counts.shown * seen, 0.0)) / asked
-        own, clicks = 1.0 / np.maximum(share, 1.0 / CLIP), counts.by_pair(np.where(known, counts.clicks, 0.0))
-        rare, low = share < 1.0 / CLIP, known & (seen < 1.0 / CLIP)
-        rate = np.where(rare, 0.0, own * clicks / asked)  # a weight that is clipped does not normalise
+        inverse = np.where(is_seen, 1.0 / np.maximum(seen, 1.0 / CLIP), 0.0)
+        share = counts.by_pair(np.where(is_seen, counts.shown * seen, 0.0)) / asked
+        of_pair, clicks = 1.0 / np.maximum(share, 1.0 / CLIP), counts.by_pair(np.where(is_seen, counts.clicks, 0.0))
+        rare, low = share < 1.0 / CLIP, is_seen & (seen < 1.0 / CLIP)
+        rate = np.where(rare, 0.0, of_pair * clicks / asked)  # a weight that is clipped does not normalise
         expected = np.stack([np.zeros(len(asked)), rate, attraction])
-        weights = np.stack([inverse, np.where(known, own[counts.pair], 0.0), inverse])
+        weights = np.stack([inverse, np.where(is_seen, of_pair[counts.pair], 0.0), inverse])
         total = max(float(counts.clicks.sum()), 1e-300)
-        clipped = [float(counts.clicks[rows].sum()) / total for rows in (low, known & rare[counts.pair], low)]
+        clipped = [float(counts.clicks[rows].sum()) / total for rows in (low, is_seen & rare[counts.pair], low)]
         return cls(counts, examination, expected, weights, searches, counted_at, np.array(clipped))
 
     @cached_property
@@ -96,13 +95,13 @@ class ClickGains:
         """The clicks that each pair would get at the first position, for each search of its query, (3, n_pairs)."""
         counts, asked = self.counts, self.searches[self.counts.query[self.counts.firsts]]
         rest = counts.clicks - counts.shown * self.seen * self.expected[:, counts.pair]
-        added = [counts.by_pair(weights * own) for weights, own in zip(self.weights, rest, strict=True)]
+        added = [counts.by_pair(weights * factors) for weights, factors in zip(self.weights, rest, strict=True)]
         return np.asarray(self.expected + np.stack(added) / asked)
 
     def examined(self, n: int) -> Floats:
         """Return the examination of the ranks 1 to n, 0 where the log does not tell it."""
-        value, known = _seen(np.arange(1, n + 1), self.examination)
-        return np.where(known, value, 0.0)
+        value, is_seen = _seen(np.arange(1, n + 1), self.examination)
+        return np.where(is_seen, value, 0.0)
 
     def places_of(self, queries: Queries) -> tuple[Ints, Ints]:
         """Return the query of each of some queries, and the pair of each document, -1 for those not in the log.
@@ -134,17 +133,17 @@ class ClickGains:
         found = [self.places_of(part) for part in parts]
         asked = [place >= 0 for place, _ in found]
         shown = [pair >= 0 for _, pair in found]
-        of_asked = [known[part.query_of_document] for known, part in zip(asked, parts, strict=True)]
-        known = np.unique(np.concatenate([place[place >= 0] for place, _ in found]))
+        of_asked = [searches[part.query_of_document] for searches, part in zip(asked, parts, strict=True)]
+        searches = np.unique(np.concatenate([place[place >= 0] for place, _ in found]))
         counts = self.counts
         left_out = ~_seen(counts.position, self.examination)[1]
         return {
             "searches": int(self.searches.sum()),
-            "searches_of_data": int(self.searches[known].sum()),
+            "searches_of_data": int(self.searches[searches].sum()),
             "queries": sum(part.n_queries for part in parts),
             "queries_in_log": int(sum(each.sum() for each in asked)),
             "documents": int(sum(each.sum() for each in of_asked)),
-            "never_shown": int(sum((each & ~own).sum() for each, own in zip(of_asked, shown, strict=True))),
+            "never_shown": int(sum((each & ~here).sum() for each, here in zip(of_asked, shown, strict=True))),
             "matched": int(sum(each.sum() for each in shown)),
             "unknown": int(counts.shown[left_out].sum()),
             "clip": CLIP,
@@ -196,7 +195,7 @@ def _seen(position: Ints, examination: Examination) -> tuple[Floats, Mask]:
     return examination.at(position), np.isin(position, examination.position[examination.known])
 
 
-def _searches(counts: Counts) -> tuple[Floats, Ints]:
+def _searches(counts: ClickCounts) -> tuple[Floats, Ints]:
     """Return by query the most impressions at one position, and the first position that has as many."""
     width = int(counts.position.max()) + 1
     codes, row = np.unique(counts.query * width + counts.position, return_inverse=True)

@@ -9,19 +9,17 @@ from typing import cast
 
 import numpy as np
 
-from ranktune.solvers.clicks.counts import Counts
+from ranktune.solvers.clicks.counts import ClickCounts, Impressions
 from ranktune.solvers.clicks.examination import WIDEST, Examination
 from ranktune.solvers.clicks.fitted import FittedClicks
-from ranktune.solvers.clicks.impressions import Impressions
-from ranktune.solvers.clicks.judging.agreement import Agreement, agreement
-from ranktune.solvers.clicks.judging.later import LaterClicks, Scaled, losses_on
+from ranktune.solvers.clicks.judging.later import ClickAgreement, LaterClicks, Scaled, agreement, losses_on
 from ranktune.solvers.clicks.judging.models import MODELS
 from ranktune.solvers.clicks.judgments import KNOWN, ONE_POSITION, UNKNOWN, Judgments
-from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.clicks.reading.account import ReadingAccount
 from ranktune.solvers.clicks.reading.click_log import ClickLog
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.readers.judgments import Judgments as Given
+from ranktune.solvers.data.readers.judgments import GradeTable as Given
 
 Say = Callable[[str], object]
 
@@ -52,8 +50,8 @@ class JudgedLog:
     judgments: Judgments
     examination: Examination
     later: LaterClicks | None
-    agreement: Agreement | None
-    account: Account
+    agreement: ClickAgreement | None
+    account: ReadingAccount
     remarks: list[str]
 
     @property
@@ -78,10 +76,10 @@ class JudgedLog:
                 "value": float(value),
                 "low": float(low),
                 "high": float(high),
-                "known": bool(known),
+                "known": bool(is_known),
                 "status": str(status),
             }
-            for place, value, low, high, known, status in rows
+            for place, value, low, high, is_known, status in rows
         ]
         values: Json = {
             "model": self.model,
@@ -101,7 +99,7 @@ class JudgedLog:
 
 
 def judged(
-    log: ClickLog, model: str, propensities: Examination | None, judge_share: float, given: Given | None, say: Say
+    log: ClickLog, model: str, propensities: Examination | None, judge_share: float, grades: Given | None, say: Say
 ) -> JudgedLog:
     """Return the judgments of a log by a model, which is compared with the others on the latest sessions.
 
@@ -110,7 +108,7 @@ def judged(
     say("counting impressions")
     heaviest = [1.0]
     try:
-        counts = Counts.of(_watched(log, heaviest))
+        counts = ClickCounts.of(_watched(log, heaviest))
     except DataError as error:
         raise DataError(f"{error}{log.account.most_left_out}") from None
     remarks, most = list(log.remarks), max(heaviest)
@@ -134,9 +132,9 @@ def judged(
     say(f"fitting {model} to all sessions")
     chosen = MODELS[model].make(propensities).fit(counts)
     judgments, agreed = chosen.judgments(), None
-    if given is not None:
+    if grades is not None:
         others = _every(counts, propensities, say, but=model)[0]
-        agreed = agreement({name: found.judgments() for name, found in {model: chosen, **others}.items()}, given)
+        agreed = agreement({name: found.judgments() for name, found in {model: chosen, **others}.items()}, grades)
     untold = int((chosen.examination.known & ~chosen.examination.estimable).sum())
     if untold:
         remarks.append(
@@ -154,7 +152,7 @@ def _watched(log: ClickLog, heaviest: list[float]) -> Iterator[Impressions]:
         yield batch
 
 
-def _shares(counts: Counts, scaled: Scaled) -> Counts:
+def _shares(counts: ClickCounts, scaled: Scaled) -> ClickCounts:
     """Return counts whose clicks are shares of impressions, also where sums are rounded up."""
     return replace(counts, clicks=np.minimum(scaled(counts.clicks), counts.shown))
 
@@ -165,13 +163,13 @@ def _on_later(
     """Return the losses of all models, fitted to the earlier sessions, on the later ones."""
     earlier, later = parts
     say("counting impressions of earlier sessions")
-    fitted, unfitted = _every(_shares(Counts.of(earlier), scaled), propensities, say)
+    fitted, unfitted = _every(_shares(ClickCounts.of(earlier), scaled), propensities, say)
     say("predicting later clicks")
     return replace(losses_on(later, fitted, scaled), unfitted=unfitted)
 
 
 def _every(
-    counts: Counts, propensities: Examination | None, say: Say, but: str = ""
+    counts: ClickCounts, propensities: Examination | None, say: Say, but: str = ""
 ) -> tuple[dict[str, FittedClicks], dict[str, str]]:
     """Return all fitted models but one, and why others cannot be fitted."""
     fitted, unfitted = dict[str, FittedClicks](), dict[str, str]()

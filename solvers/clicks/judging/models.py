@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.core.table import Table, named
+from ranktune.solvers.core.table import NamedTable, named
 
 if TYPE_CHECKING:
     from ranktune.solvers.clicks.examination import Examination
@@ -30,11 +30,11 @@ class Named:
 
     def make(self, propensities: Examination | None = None) -> ClickModel:
         """Return the model."""
-        given = {"propensities": propensities} if self.takes_propensities else {}
-        return cast("ClickModel", named(f"ranktune.solvers.clicks.{self.place}")(**given))
+        options = {"propensities": propensities} if self.takes_propensities else {}
+        return cast("ClickModel", named(f"ranktune.solvers.clicks.{self.place}")(**options))
 
 
-MODELS: Table[Named] = Table(
+MODELS: NamedTable[Named] = NamedTable(
     "click model",
     {
         DEFAULT: Named(

@@ -1,23 +1,26 @@
-"""The expected clicks of a ranking by a click log, with intervals between sessions."""
+"""The expected clicks of a ranking by the files of a click log, with intervals between sessions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
-from ranktune.solvers.clicks.counterfactual import Estimate, ratio
-from ranktune.solvers.clicks.counts import added, sums
-from ranktune.solvers.clicks.impressions import Impressions
+from ranktune.solvers.clicks.counterfactual import ClickEstimate, ratio
+from ranktune.solvers.clicks.counts import Impressions, added, sums
 from ranktune.solvers.clicks.judging.gains import ClickGains, clicked
+from ranktune.solvers.clicks.propensities import given_propensities
+from ranktune.solvers.clicks.reading.click_log import ClickLog
 from ranktune.solvers.core.arrays import Floats, as_floats, as_ints
+from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.presets import CLICK_METRICS
 
 
 def values_of(
     log: Iterable[Impressions], gains: ClickGains, queries: Queries, rankings: Sequence[Floats]
-) -> list[Mapping[str, Estimate]]:
+) -> list[Mapping[str, ClickEstimate]]:
     """Return by metric the clicks a search that the log expects of rankings, and then of the first less each other.
 
     The searches are those of queries that are in the data. Sessions, or users where they stand in the log's column of
@@ -61,11 +64,11 @@ def values_of(
     judging = (bottom > 0.0) | (top != 0.0).any(axis=(0, 1))
     session, bottom = as_ints(np.arange(int(judging.sum()))), bottom[judging]
 
-    def estimates(tops: Floats) -> dict[str, Estimate]:
-        return {name: ratio(as_floats(own), bottom, session) for name, own in zip(CLICK_METRICS, tops, strict=True)}
+    def estimates(tops: Floats) -> dict[str, ClickEstimate]:
+        return {name: ratio(as_floats(each), bottom, session) for name, each in zip(CLICK_METRICS, tops, strict=True)}
 
     values = top[:, :, judging]
-    return [estimates(own) for own in (*values, *(values[0] - values[1:]))]
+    return [estimates(each) for each in (*values, *(values[0] - values[1:]))]
 
 
 def _examined(gains: ClickGains, queries: Queries, scores: Floats) -> Floats:
@@ -80,3 +83,19 @@ def _examined(gains: ClickGains, queries: Queries, scores: Floats) -> Floats:
     examined = np.empty(len(order))
     examined[order] = mean[block]
     return examined
+
+
+def open_gains(
+    logs: Sequence[str | Path], columns: Mapping[str, str], propensities: Mapping[int, float] | str | Path | None
+) -> tuple[ClickLog, ClickGains]:
+    """Return a log, and the gains of its documents.
+
+    Raises DataError where it cannot be read or is too small for a click model, ParameterError for a role or a
+    propensity that cannot be.
+    """
+    examination = None if propensities is None else given_propensities(propensities)
+    try:
+        log = ClickLog.open(*logs, columns=columns)
+        return log, ClickGains.of(log, examination)
+    except DataError as error:
+        raise DataError(str(error).replace(" columns={", " click_columns={")) from None

@@ -15,7 +15,7 @@ WIDTH = 80
 
 
 @dataclass
-class Account:
+class ReadingAccount:
     """Lines of text files and rows of tables, by what became of them. The three kinds add up to all of them.
 
     Attributes
@@ -28,7 +28,7 @@ class Account:
     Examples
     --------
     >>> from collections import Counter
-    >>> print(Account(4, Counter(impression=2), Counter({"no position": 1}), Counter(titles=1)))
+    >>> print(ReadingAccount(4, Counter(impression=2), Counter({"no position": 1}), Counter(titles=1)))
     used      impression                                                           2
     left out  no position                                                          1
     no event  titles                                                               1
@@ -57,12 +57,12 @@ class Account:
 
     def sift(self, reasons: Iterable[tuple[str, Mask]], lines: Mask | bool = True) -> Mask:
         """Count lines by the first reason for which each is left out, and return which stay, (n,)."""
-        kept: Mask = np.ones((), dtype=bool)
+        used: Mask = np.ones((), dtype=bool)
         for reason, bad in reasons:
-            if count := int(np.sum(bad & kept & lines)):
+            if count := int(np.sum(bad & used & lines)):
                 self.left_out[reason] += count
-            kept = kept & ~bad
-        return kept
+            used = used & ~bad
+        return used
 
     def copy(self) -> Self:
         """Return an account of the same counts, without those of 0."""

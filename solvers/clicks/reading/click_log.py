@@ -1,25 +1,98 @@
-"""A click log: files of events, read once, and the impressions in them."""
+"""A click log: files of events, read once, the impressions in them, and remarks on what was found or is suspicious."""
 
 from __future__ import annotations
 
 import time as clock
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
-from ranktune.solvers.clicks.impressions import Impressions
-from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.clicks.counts import Impressions
+from ranktune.solvers.clicks.reading.account import ReadingAccount
 from ranktune.solvers.clicks.reading.events import DAY
-from ranktune.solvers.clicks.reading.joining import Rules, impressions_of
+from ranktune.solvers.clicks.reading.joining import LogRules, impressions_of
 from ranktune.solvers.clicks.reading.opening import bots_of, check_store, checked_weights, first_positions, read_store
-from ranktune.solvers.clicks.reading.remarks import Seen, remarks_of
 from ranktune.solvers.clicks.reading.roles import ROLES, check_roles
-from ranktune.solvers.clicks.reading.store import LATEST, Store
-from ranktune.solvers.core.arrays import Array, Ints, as_floats, as_ints
+from ranktune.solvers.clicks.reading.store import LATEST, NONE, Store
+from ranktune.solvers.core.arrays import Array, Floats, Ints, as_floats, as_ints
 from ranktune.solvers.core.errors import DataError, ParameterError, listed
+
+
+@dataclass
+class Seen:
+    """What one pass over the impressions of a log saw: counts by name, impressions by position, clicks by query."""
+
+    shown: Floats
+    clicks: Floats
+    counts: Counter[str] = field(default_factory=Counter)
+    positions: Counter[int] = field(default_factory=Counter)
+
+
+_COUNTS = {
+    "out of order": "{} events come after a later one of their session in the files. They are sorted by time.",
+    "early": "{} events are earlier than the impression that they belong to: clocks disagree.",
+    "of results": "{} impressions are results that queries list and no event shows: they may not have been seen.",
+    "at one place": "{} impressions share their place in a list with another document at the same time. Does a "
+    "document change its id, or do positions begin anew on each page?",
+}
+
+
+def remarks_of(store: Store, rules: LogRules, seen: Seen, *, begin: int | None) -> Iterator[str]:
+    """Yield the remarks on a log; given is the first position that the user gave."""
+    yield from _on_columns(store, rules)
+    yield from _on_positions(store, rules, seen, begin)
+    bots = int(rules.bots.sum())
+    if bots:
+        yield (
+            f"{bots:,} sessions are left out as bots: each has more than 1,000 clicks, or at least 50 "
+            "impressions of which it clicks 95 % or more."
+        )
+    for name, text in _COUNTS.items():
+        if seen.counts[name]:
+            yield text.format(f"{seen.counts[name]:,}")
+    shown = seen.shown > 0
+    without = int((shown & (seen.clicks <= 0)).sum())
+    if without:
+        yield f"{without:,} of {int(shown.sum()):,} queries have no click: nothing tells their documents apart."
+
+
+def _on_columns(store: Store, rules: LogRules) -> Iterator[str]:
+    found = [f"{role} from {listed(names)}" for role, names in store.columns.items()]
+    yield f"Columns: {'; '.join(found)}."
+    if "query" not in store.columns:
+        yield "There is no column of queries: all impressions are of one query. If a column holds them, name it query."
+    if "session" not in store.columns:
+        what = "search" if "kind" in store.columns else "impression"
+        yield f"There is no column of sessions or users: each {what} is a session of its own."
+    counted = [kind for kind in store.counted if kind not in ("impression", "query")]
+    weights = [f"{kind} {rules.weights.get(kind, 0.0):g} ({store.counted[kind]:,})" for kind in counted]
+    yield f"Weights of what happened, and how often it did: {', '.join(weights)}."
+    absent = [kind for kind, weight in rules.weights.items() if weight and kind not in store.counted]
+    if absent:
+        yield f"Weights of what did not happen: {listed(absent)}."
+    if store.times["numbers"] and store.times["dates"]:
+        yield f"Times are dates ({store.times['dates']:,}) and numbers ({store.times['numbers']:,}), in UTC."
+    elif not rules.has_time:
+        yield "There are no times: clicks cannot be ordered, and duplicates of impressions cannot be found."
+
+
+def _on_positions(store: Store, rules: LogRules, seen: Seen, begin: int | None) -> Iterator[str]:
+    origin = "as given" if begin is not None else "by the positions seen"
+    for first in (0, 1):
+        sources = [source for source in sorted(store.starts) if rules.first[source] == first]
+        if sources:
+            where = [store.sources.names[source] for source in sources if source != NONE]
+            of = f" in {listed(where)}" if where else ""
+            yield f"Positions begin at {first}{of}, {origin}."
+    if len(seen.positions) == 1:
+        (position,) = seen.positions
+        yield f"All impressions are at position {position}: the log says nothing of the effect of positions."
+    elif seen.positions and min(seen.positions) > 1:
+        yield f"The first position with an impression is {min(seen.positions)}, counted from 1."
 
 
 @dataclass(eq=False)
@@ -43,9 +116,9 @@ class ClickLog:
     """
 
     _store: Store
-    _rules: Rules
+    _rules: LogRules
     _given: int | None
-    _passed: tuple[Account, Seen] | None = None
+    _passed: tuple[ReadingAccount, Seen] | None = None
 
     @classmethod
     def open(
@@ -94,7 +167,7 @@ class ClickLog:
         store = read_store([Path(path) for path in paths], named, weighted, now, further=further)
         check_store(store, weighted, listed(paths))
         bots = bots_of(store)
-        rules = Rules(
+        rules = LogRules(
             bots=bots,
             outside=np.zeros_like(bots),
             first=first_positions(store, first_position),
@@ -142,7 +215,7 @@ class ClickLog:
             further_texts={name: texts.names for name, texts in store.texts.items()},
         )
 
-    def _pass(self) -> tuple[Account, Seen]:
+    def _pass(self) -> tuple[ReadingAccount, Seen]:
         if self._passed is None:
             for _ in self:
                 pass
@@ -160,14 +233,14 @@ class ClickLog:
         return {role: list(names) for role, names in self._store.columns.items()}
 
     @property
-    def account(self) -> Account:
+    def account(self) -> ReadingAccount:
         """What became of every line."""
         return self._pass()[0]
 
     @property
     def remarks(self) -> list[str]:
         """The columns found, what was assumed, and what is suspicious."""
-        return list(remarks_of(self._store, self._rules, self._pass()[1], given=self._given))
+        return list(remarks_of(self._store, self._rules, self._pass()[1], begin=self._given))
 
     def parts(self, share: float) -> tuple[Self, Self]:
         """Return the sessions without a share of them, and that share: the latest ones by their first events.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.clicks.reading.account import ReadingAccount
 from ranktune.solvers.clicks.reading.store import IMPRESSION, NO_TIME, NONE, QUERY, RESULT, first_of, mixed
 from ranktune.solvers.core.arrays import Array, Ints, Mask
 
@@ -17,7 +17,7 @@ PAGE = 1000
 
 
 @dataclass(frozen=True)
-class Rules:
+class LogRules:
     """What holds for all parts of a log.
 
     bots, outside   (n_sessions,) sessions that are left out: they are no people, or begin at another time
@@ -44,17 +44,17 @@ class Sieve:
     """The rows of a part that are left, with the account of those that are not, and counts for remarks."""
 
     rows: Array
-    account: Account
+    account: ReadingAccount
     seen: Counter[str]
 
     def leave(self, reasons: Mapping[str, Mask]) -> Mask:
         """Leave rows out by the first reason that each has, and return which stay. A result of a query is no line."""
-        kept = self.account.sift(reasons.items(), self.rows["kind"] != RESULT)
-        self.rows = self.rows[kept]
-        return kept
+        used = self.account.sift(reasons.items(), self.rows["kind"] != RESULT)
+        self.rows = self.rows[used]
+        return used
 
 
-def impressions_of(rows: Array, rules: Rules, account: Account, seen: Counter[str]) -> tuple[Array, Ints]:
+def impressions_of(rows: Array, rules: LogRules, account: ReadingAccount, seen: Counter[str]) -> tuple[Array, Ints]:
     """Return the impressions in the rows of a part, with the weights of what happened in "click", and when it last did.
 
     The rows are changed.
@@ -76,7 +76,7 @@ def impressions_of(rows: Array, rules: Rules, account: Account, seen: Counter[st
     return impressions, settled
 
 
-def _clean(sieve: Sieve, rules: Rules) -> None:
+def _clean(sieve: Sieve, rules: LogRules) -> None:
     """Leave out what is wrong with an event, or with its session."""
     rows = sieve.rows
     event, session = rows["kind"] != QUERY, rows["session"]
@@ -122,9 +122,9 @@ def _name_queries(sieve: Sieve) -> None:
         account.used["query"] += useful
         account.left_out["a query for which nothing was shown"] += len(queries) - useful
         rows = rows[~np.isin(rows["kind"], (QUERY, RESULT)) | derived]
-        own = rows[rows["query"] != NONE]
+        named = rows[rows["query"] != NONE]
         _take_queries(rows, queries, np.ones(len(rows), dtype=bool))
-        _take_queries(rows, own[first_of(own["search"])], rows["query"] == NONE)
+        _take_queries(rows, named[first_of(named["search"])], rows["query"] == NONE)
         sieve.rows = rows
     sieve.leave({"no partner query": sieve.rows["query"] == NONE})
 
@@ -138,7 +138,7 @@ def _take_queries(rows: Array, records: Array, which: Mask) -> None:
     rows["query"][found] = query[found]
 
 
-def _join(impressions: Array, settled: Ints, events: Array, rules: Rules, sieve: Sieve) -> None:
+def _join(impressions: Array, settled: Ints, events: Array, rules: LogRules, sieve: Sieve) -> None:
     """Add the weights of events to their impressions: the latest one before an event is its own."""
     events = events[np.argsort(events["time"], kind="stable")]
     searches, counts = np.unique(
@@ -166,15 +166,15 @@ def _join(impressions: Array, settled: Ints, events: Array, rules: Rules, sieve:
     place = np.where(is_before | is_after, np.append(order, NONE)[after - is_before], NONE)
     elsewhere = np.isin(key(events, "position"), key(impressions, "position"))
     sieve.rows = events
-    kept = sieve.leave(
+    used = sieve.leave(
         {
             "no impression in its search": (place == NONE) & ~elsewhere,
             "another document was shown at its position": place == NONE,
             "repeated for its impression": ~first_of(place, events["kind"]),
         }
     )
-    events, place = sieve.rows, place[kept]
-    sieve.seen["early"] += int((is_after & ~is_before)[kept].sum())
+    events, place = sieve.rows, place[used]
+    sieve.seen["early"] += int((is_after & ~is_before)[used].sum())
     weights = np.array([rules.weights.get(kind, 0.0) for kind in rules.kinds])
     for number, count in enumerate(np.bincount(events["kind"])):
         if count:

@@ -1,26 +1,28 @@
-"""All files of a log into a store, with the checks that need the whole log."""
+"""All files of a log, tables and JSON lines, into a store, with the checks that need the whole log."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from ranktune.solvers.clicks.reading.account import Account
-from ranktune.solvers.clicks.reading.cells import numbers_and_texts, text_of
-from ranktune.solvers.clicks.reading.events import UNWEIGHTED, add_events
+from ranktune.solvers.clicks.reading.account import ReadingAccount
+from ranktune.solvers.clicks.reading.events import UNWEIGHTED, add_events, numbers_and_texts, text_of
 from ranktune.solvers.clicks.reading.roles import AMOUNTS, KINDS, check_complete, roles_of, wanted
-from ranktune.solvers.clicks.reading.sources import batches
 from ranktune.solvers.clicks.reading.store import CLICK, NONE, Names, Store, first_of
 from ranktune.solvers.core.arrays import Mask
 from ranktune.solvers.core.checks import check_not_negative
 from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
 from ranktune.solvers.data.columns.usual import find_roles, plain
 from ranktune.solvers.data.readers.formats import COMPRESSED
+from ranktune.solvers.data.readers.tables.arrow_files import kind_of
+from ranktune.solvers.data.readers.tables.json_lines import Record, batch_of, look, records
+from ranktune.solvers.data.readers.tables.opening import open_table
 
 PART = 8 << 20
 """Bytes of text whose events are joined in memory at a time."""
@@ -77,7 +79,7 @@ def _first_rows(
     path: Path, columns: Mapping[str, str], weights: Mapping[str, float]
 ) -> tuple[list[str], pa.RecordBatch]:
     """Return the names of all columns of a file, and those without a role, in its first rows."""
-    batch = next(batches(path, None, Account()), pa.record_batch({}))
+    batch = next(batches(path, None, ReadingAccount()), pa.record_batch({}))
     names = batch.schema.names
     used = {name for group in roles_of(names, columns, weights).values() for name in group}
     return names, batch.select([name for name in names if name not in used])
@@ -129,8 +131,8 @@ def check_store(store: Store, weights: Mapping[str, float], paths: str) -> None:
 
 def bots_of(store: Store) -> Mask:
     """Return whether each session is no person's, (n_sessions,)."""
-    sessions, known = store.sessions, slice(len(store.session_names.names))
-    shown, clicked = sessions.shown[known], sessions.clicked[known]
+    sessions, named = store.sessions, slice(len(store.session_names.names))
+    shown, clicked = sessions.shown[named], sessions.clicked[named]
     documents = clicked.copy()  # a double click is of one document
     for rows in store.read() if "kind" in store.columns else ():
         clicks = rows[rows["kind"] == CLICK]
@@ -139,10 +141,48 @@ def bots_of(store: Store) -> Mask:
     return (clicked > MOST_CLICKS) | ((shown >= MANY_SHOWN) & (documents >= SURE_CLICKS * shown))
 
 
-def first_positions(store: Store, given: int | None) -> dict[int, int]:
+def first_positions(store: Store, first: int | None) -> dict[int, int]:
     """Return application -> the position at which its lists begin."""
     return {
-        source: int(counts[0] < max(ZEROS * counts[1], 1)) if given is None else given
+        source: int(counts[0] < max(ZEROS * counts[1], 1)) if first is None else first
         for source in range(NONE, len(store.sources.names))
         for counts in (store.starts.get(source, Counter()),)
     }
+
+
+OBJECTS = 1 << 13
+"""JSON objects that become a batch."""
+
+
+def batches(path: Path, wanted: Collection[str] | None, account: ReadingAccount) -> Iterator[pa.RecordBatch]:
+    """Yield the columns of a file whose names, as they are compared, are wanted, or all. account counts the lines.
+
+    Raises DataError where the file cannot be read, is damaged, or is of another format.
+    """
+    if path.is_file() and kind_of(path) == "json":
+        objects = (record for _, record in records(path, account.skip))
+        while block := list(islice(objects, OBJECTS)):
+            account.lines += len(block)
+            yield _of_objects(block, wanted)
+        return
+    table = open_table(path)
+    if kind_of(path) == "csv":
+        account.skip("titles")
+    chosen = [name for name in table.names if wanted is None or plain(name) in wanted]
+    for batch in table.batches(chosen or table.names[:1], text=True):
+        account.lines += batch.num_rows
+        yield batch
+
+
+def _of_objects(records: Sequence[Record], wanted: Collection[str] | None) -> pa.RecordBatch:
+    """Return the columns that are wanted of objects; an inner object is an empty column beside those of its fields."""
+    found = dict[str, set[type]]()
+    for record in records:
+        look(record, "", found)
+    for name in list(found):
+        for end, sign in enumerate(name):
+            if sign == ".":
+                found.setdefault(name[:end], {dict})
+    kinds = {name: kind - {type(None)} for name, kind in found.items() if wanted is None or plain(name) in wanted}
+    types = {name: pa.list_(pa.string()) if kind == {list} else pa.string() for name, kind in kinds.items()}
+    return batch_of(records, types or {"": pa.null()})

@@ -37,16 +37,16 @@ KINDS: Mapping[str, str] = {
 """Other names of kinds of events."""
 
 
-def named_columns(given: object, argument: str = "click_columns") -> dict[str, str]:
+def named_columns(columns: object, argument: str = "click_columns") -> dict[str, str]:
     """Return role -> column of a mapping, or of texts such as "document=sku". Raises ParameterError for others."""
-    return values_by_name(given, f"{argument}={{}}: write pairs of ROLE=NAME, such as document=sku.", str)
+    return values_by_name(columns, f"{argument}={{}}: write pairs of ROLE=NAME, such as document=sku.", str)
 
 
-def check_roles(columns: Iterable[str], known: Collection[str]) -> None:
+def check_roles(columns: Iterable[str], roles: Collection[str]) -> None:
     """Raise ParameterError for a column of a role that is not known."""
     for role in columns:
-        if role not in known:
-            raise ParameterError(f"columns has {role!r}, which no column is. {nearest(role, known)}")
+        if role not in roles:
+            raise ParameterError(f"columns has {role!r}, which no column is. {nearest(role, roles)}")
 
 
 def amounts(weights: Mapping[str, float]) -> dict[str, Sequence[str]]:
@@ -56,16 +56,16 @@ def amounts(weights: Mapping[str, float]) -> dict[str, Sequence[str]]:
 
 def wanted(columns: Mapping[str, str], weights: Mapping[str, float]) -> set[str]:
     """Return the names that any column of use may have, as they are compared."""
-    known = {**NAMES, **amounts(weights), "": columns.values()}
-    return {plain(name) for names in known.values() for name in names}
+    names_of = {**NAMES, **amounts(weights), "": columns.values()}
+    return {plain(name) for names in names_of.values() for name in names}
 
 
 def roles_of(
     names: Sequence[str], columns: Mapping[str, str], weights: Mapping[str, float]
 ) -> dict[str, Sequence[str]]:
     """Return role -> its columns among those of these names, which are several only of a session."""
-    known = {**NAMES, **amounts(weights), **dict.fromkeys(columns, ())}
-    found = find_roles(names, known, columns)  # a column that is named may be in another file
+    names_of = {**NAMES, **amounts(weights), **dict.fromkeys(columns, ())}
+    found = find_roles(names, names_of, columns)  # a column that is named may be in another file
     roles: dict[str, Sequence[str]] = {role: found[role] if role == "session" else found[role][:1] for role in found}
     if "click" in roles and "kind" not in columns:
         for role in ("kind", "search"):  # each row has its clicks: its "type" may be that of a device
@@ -88,7 +88,7 @@ def check_complete(
     raise DataError(f"{path}: {lacks(missing, NAMES[missing], names, likely if missing == 'document' else None)}")
 
 
-def lacks(role: str, known: Sequence[str], names: Sequence[str], likely: str | None = None) -> str:
+def lacks(role: str, usual: Sequence[str], names: Sequence[str], likely: str | None = None) -> str:
     """Return the words for a log without a column of a role, which is likely that of a name."""
     remedy = f"{'Perhaps it is' if likely else 'Name it'}: columns={{{role!r}: {likely or 'NAME'!r}}}"
-    return no_column(role, remedy, known, names)
+    return no_column(role, remedy, usual, names)

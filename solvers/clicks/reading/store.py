@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.clicks.reading.account import ReadingAccount
 from ranktune.solvers.core.arrays import Array, Ints, Mask
 from ranktune.solvers.core.files.atomic import temporary_folder
 
@@ -47,8 +47,8 @@ def mixed(*columns: Array) -> Array:
     """Return 64 bits that stand for the values of columns in each row, (n,): rows that are equal have equal ones."""
     bits = np.ones(len(columns[0]), np.uint64)
     for column in columns:
-        own = column if column.dtype.itemsize == 8 else column.astype(np.int64)
-        bits = (bits + own.view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        wide = column if column.dtype.itemsize == 8 else column.astype(np.int64)
+        bits = (bits + wide.view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
         bits ^= bits >> np.uint64(32)
     return bits
 
@@ -123,7 +123,7 @@ class Store:
     parts: int
     further: tuple[str, ...] = ()
     texts: dict[str, Names] = field(default_factory=dict)
-    account: Account = field(default_factory=Account)
+    account: ReadingAccount = field(default_factory=ReadingAccount)
     queries: Names = field(default_factory=Names)
     documents: Names = field(default_factory=Names)
     session_names: Names = field(default_factory=Names)

@@ -142,8 +142,8 @@ def started(pid: int) -> str:
         return ""
 
 
-def is_alive(pid: int, known: str) -> bool:
-    """Return whether the process of a number runs on this machine, and began as `started` said, where that is known."""
+def is_alive(pid: int, before: str) -> bool:
+    """Return whether the process of a number runs on this machine, and began as `started` has it."""
     if os.name != "posix":  # there signal 0 would end it
         return True
     try:
@@ -153,7 +153,7 @@ def is_alive(pid: int, known: str) -> bool:
     except (OSError, OverflowError):
         return False
     now = started(pid)
-    return not known or not now or now == known
+    return not before or not now or now == before
 
 
 def _place() -> str:

@@ -50,7 +50,7 @@ def made_private(path: Path) -> Path:
     return path
 
 
-def kept(folder: Path, read: Callable[[Path], T | None], write: Callable[[Path], object]) -> T:
+def cached(folder: Path, read: Callable[[Path], T | None], write: Callable[[Path], object]) -> T:
     """Return what read finds in a folder that the user alone can change. Where that is None, write makes it anew.
 
     Another process may do the same at the same time. Raises OSError where the folder cannot be written.

@@ -85,7 +85,7 @@ def code_folder() -> str | None:
     return None
 
 
-def kept(name: str) -> Path:
+def folder_of(name: str) -> Path:
     """Return the folder of that name in `code_folder`, begun as a copy of the package's where that has one."""
     folder = Path(code_folder() or "", name)
     built = BUILT / folder.parent.name / name

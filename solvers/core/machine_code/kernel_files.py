@@ -49,12 +49,12 @@ class KernelFiles(IndexDataCacheFile):
         return code if of == key else None
 
     def _load_index(self) -> object:
-        known = is_believed(Path(self._index_path))
-        return super()._load_index() if known else {}  # type: ignore[no-untyped-call]
+        believed = is_believed(Path(self._index_path))
+        return super()._load_index() if believed else {}  # type: ignore[no-untyped-call]
 
     def _load_data(self, name: str) -> object:
-        known = is_believed(Path(self._cache_path, name))
-        return super()._load_data(name) if known else None  # type: ignore[no-untyped-call]
+        believed = is_believed(Path(self._cache_path, name))
+        return super()._load_data(name) if believed else None  # type: ignore[no-untyped-call]
 
     @contextmanager
     def _open_for_write(self, path: str) -> Iterator[BytesIO]:

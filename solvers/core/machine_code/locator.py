@@ -17,7 +17,7 @@ from typing import Any, cast
 from numba.core.caching import UserProvidedCacheLocator
 
 from ranktune.solvers.core.compiled import files_of
-from ranktune.solvers.core.machine_code.folders import kept
+from ranktune.solvers.core.machine_code.folders import folder_of
 
 
 class KernelLocator(UserProvidedCacheLocator):
@@ -26,7 +26,7 @@ class KernelLocator(UserProvidedCacheLocator):
     def __init__(self, function: FunctionType, file: str) -> None:
         cast(Any, super()).__init__(function, file)
         self.stamp = _stamp(files_of(function))
-        self.folder = kept(f"{function.__module__}-{self.stamp[:16]}")
+        self.folder = folder_of(f"{function.__module__}-{self.stamp[:16]}")
 
     @classmethod
     def from_function(cls, function: FunctionType, file: str) -> KernelLocator:

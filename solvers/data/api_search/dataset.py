@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.api_search import NAME
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import Split
 
 PARTS = ("train", "vali", "test")
 
@@ -65,7 +65,7 @@ _SHA256 = "7f52b9bf81823b92abbce5c1a4762274f0354ea2e8538e97c00e445865c426f2"
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class CandidateTable:
     """All documented objects, each with its candidates, also those without a graded candidate.
 
     names       n public names, sorted
@@ -117,23 +117,25 @@ def _positions(values: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.moveaxis(position.astype(np.float32)[twice - 1], 0, 2)
 
 
-def load_table() -> Table:
+def load_table() -> CandidateTable:
     """Return the shipped table. Raises DataError where its file is damaged."""
     content = resources.files(__package__).joinpath(_FILE).read_bytes()
     if hashlib.sha256(content).hexdigest() != _SHA256:
         raise DataError(f"{_FILE} is not as it was shipped. Install RankTune again.")
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         names = tuple(file["names"].tobytes().decode().split("\n"))
-        return Table(names, *(file[name] for name in ("part", "candidates", "grades", "log_length", "features")))
+        return CandidateTable(
+            names, *(file[name] for name in ("part", "candidates", "grades", "log_length", "features"))
+        )
 
 
-def load_splits(name: str) -> list[Split]:
+def load_splits(name: str) -> list[QuerySplit]:
     """Return api-search, which is called by its name, as a reader of data sets does."""
     return [load_split()]
 
 
-def load_split() -> Split:
+def load_split() -> QuerySplit:
     """Return api-search in its fixed split by query: train 60 %, vali 20 %, test 20 %."""
     table = load_table()
     parts = [table.queries(np.flatnonzero(table.part == place)) for place in range(1, len(PARTS) + 1)]
-    return Split(NAME, *parts)
+    return QuerySplit(NAME, *parts)

@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.amounts import MISSING
-from ranktune.solvers.data.columns.grammar import text_of, warn_of_rounding
+from ranktune.solvers.data.columns.grammar import MISSING, text_of, warn_of_rounding
 
 _WORDS = pa.array(filter(None, MISSING), pa.string())
 KINDS, CATEGORY = b"kinds", b"category"
@@ -204,34 +203,34 @@ def _series(series: object, name: str) -> tuple[pa.ChunkedArray, pa.Field]:
     return values, pa.field(name, values.type)
 
 
-def array_of(given: Sequence[object], name: str) -> tuple[pa.ChunkedArray, pa.Field]:
+def array_of(values_given: Sequence[object], name: str) -> tuple[pa.ChunkedArray, pa.Field]:
     """Return Python objects as a column: of several types as numbers, or as text where one is; else by their types."""
     metadata = None
     try:
-        values = pa.array(given)
+        values = pa.array(values_given)
     except (pa.ArrowException, TypeError, OverflowError, ValueError):
-        present = [value for value in given if value is not None]
+        present = [value for value in values_given if value is not None]
         if all(isinstance(value, bool | int | float | Decimal) for value in present):
-            values = pa.array(_doubles(given, name), from_pandas=True)
+            values = pa.array(_doubles(values_given, name), from_pandas=True)
         elif all(isinstance(value, str | int | float | date) for value in present):
-            values = pa.array([text_of(value) for value in given], pa.string())
+            values = pa.array([text_of(value) for value in values_given], pa.string())
         else:
             example = next((value for value in present if not isinstance(value, int | float)), present[0])
             kinds = " and ".join(sorted({type(value).__name__ for value in present}))
             what = f"values of type {kinds}, such as {example!r:.40}; a missing value is None or NaN"
             values, metadata = (
-                pa.array([None if x is None else b"" for x in given], pa.binary()),
+                pa.array([None if x is None else b"" for x in values_given], pa.binary()),
                 {KINDS: what.encode()},
             )
     return pa.chunked_array([values]), pa.field(name, values.type, metadata=metadata)
 
 
-def _doubles(given: Sequence[object], name: str) -> Floats:
+def _doubles(values: Sequence[object], name: str) -> Floats:
     try:
-        doubles = np.array([np.nan if value is None else float(value) for value in given])  # type: ignore[arg-type]
+        doubles = np.array([np.nan if value is None else float(value) for value in values])  # type: ignore[arg-type]
     except OverflowError:
         raise DataError(
             f"the column {name!r} holds a whole number beyond 1e308. Correct it, or leave the column out."
         ) from None
-    warn_of_rounding(given.__getitem__, doubles, f"the column {name!r}")  # type: ignore[arg-type]
+    warn_of_rounding(values.__getitem__, doubles, f"the column {name!r}")  # type: ignore[arg-type]
     return doubles

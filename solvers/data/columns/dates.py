@@ -65,8 +65,8 @@ def dates_or_none(column: TableColumn) -> Floats | None:
     if not (column.is_text or is_dated(values.type)):
         return None
     found = microseconds_of(values)
-    given = _present(values)
-    return found if given.any() and not np.isnan(found[given]).any() else None
+    present = _present(values)
+    return found if present.any() and not np.isnan(found[present]).any() else None
 
 
 def dates(column: TableColumn) -> Floats:
@@ -113,20 +113,20 @@ def _of_texts(texts: pa.Array) -> Floats:
     if found.null_count == len(found):
         return np.full(len(texts), np.nan)
 
-    def part(name: str, absent: int = 0) -> Array:
+    def field(name: str, absent: int = 0) -> Array:
         digits = pc.struct_field(found, name)
         numbers = pc.if_else(pc.equal(digits, ""), None, digits).cast(pa.int64())
         return np.asarray(pc.fill_null(numbers, absent))
 
-    year, month, day = (part(name) + part(f"{name}2") for name in "ymd")
-    hour, minute, second = part("hour"), part("minute"), part("second")
+    year, month, day = (field(name) + field(f"{name}2") for name in "ymd")
+    hour, minute, second = field("hour"), field("minute"), field("second")
     months = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
     days = months.astype("datetime64[D]") + (day - 1)
     good = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (days < (months + 1).astype("datetime64[D]"))
     good &= (hour < 24) & (minute < 60) & (second < 60) & np.asarray(found.is_valid())
     fraction = pc.utf8_slice_codeunits(pc.utf8_rpad(pc.struct_field(found, "part"), 6, "0"), 0, 6).cast(pa.int64())
     behind = np.where(np.asarray(pc.fill_null(pc.equal(pc.struct_field(found, "sign"), "-"), False)), -1, 1)
-    seconds = 3600 * hour + 60 * minute + second - behind * (3600 * part("zh") + 60 * part("zm"))
+    seconds = 3600 * hour + 60 * minute + second - behind * (3600 * field("zh") + 60 * field("zm"))
     times = days.astype(np.int64) * DAY + seconds * _SECOND + np.asarray(pc.fill_null(fraction, 0))
     return np.where(good, times.astype(np.float64), np.nan)
 

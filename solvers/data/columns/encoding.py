@@ -1,7 +1,8 @@
 """How the columns of a table became numbers: learnt from the training table, applied to every other table alike.
 
 A numeric column is a feature of the same name, as is one of amounts. Every other column gives the features that its
-kind names, such as colour=red of a category, and published:age_days of dates.
+kind names, such as colour=red of a category, and published:age_days of dates. The features of a table become a data
+frame again for estimators that choose columns by name.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Self, TypeAlias
 
-from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.errors import DataError, listed
-from ranktune.solvers.data.columns.amounts import Amount
-from ranktune.solvers.data.columns.grammar import repeated
+import numpy as np
+
+from ranktune.solvers.core.arrays import Features, Json, dense
+from ranktune.solvers.core.errors import DataError, ParameterError, listed
+from ranktune.solvers.data.columns.grammar import Amount, repeated
 
 VERSION = 1
 ROLES = ("query", "grade", "document", "weight")
@@ -76,7 +78,7 @@ Kind: TypeAlias = Category | Age | Amount
 
 
 @dataclass(frozen=True)
-class Encoding:
+class TableEncoding:
     """Which columns of a table are what, and how those that are not numeric become features.
 
     Attributes
@@ -140,18 +142,18 @@ class Encoding:
 
 def check_features(present: Sequence[str], needed: Sequence[str], *, exact: bool = True, what: str = "") -> None:
     """Raise DataError where the needed features are not all present, or (exact) others are; what begins the message."""
-    given, known = set(present), set(needed)
-    extra = [name for name in present if name not in known]
+    names_present, names_needed = set(present), set(needed)
+    extra = [name for name in present if name not in names_needed]
     if exact and extra:
         raise DataError(
             f"{what}features that the training data does not have: {listed(extra)}. Leave those columns out."
         )
-    absent = [name for name in needed if name not in given]
+    absent = [name for name in needed if name not in names_present]
     if absent:
         raise DataError(f"{what}lacks the features {listed(absent)} of the training data. Add those columns.")
 
 
-def alike(first: Encoding | None, other: Encoding | None) -> bool:
+def alike(first: TableEncoding | None, other: TableEncoding | None) -> bool:
     """Return whether features of the same names mean the same where both are known to come from tables."""
     if first is None or other is None:
         return True
@@ -185,3 +187,40 @@ def _kind(value: object) -> Kind:
         if isinstance(levels, list) and all(isinstance(level, str) for level in levels) and repeated(levels) is None:
             return Category(tuple(levels), fields["missing"])
     raise ValueError(f"{str(value)[:40]!r} is no kind of column")
+
+
+def frame_of(features: Features, feature_names: Sequence[str] | None, encoding: TableEncoding | None) -> object:
+    """Return features, (n_documents, n_features), as a pandas.DataFrame of the columns of their table.
+
+    A category is one column again, of the type category; values that are none of its levels are missing. Dates are
+    their ages in days.
+
+    Raises
+    ------
+    DataError
+        If the features have no names.
+    ParameterError
+        If pandas is not installed.
+    """
+    try:
+        import pandas as pd
+    except ImportError:
+        raise ParameterError("a solver that chooses columns by name needs pandas: pip install pandas.") from None
+    if feature_names is None:
+        raise DataError(
+            "the solver chooses columns by name, and the features have none: give a table, whose columns have names."
+        )
+    where = {name: k for k, name in enumerate(feature_names)}
+    X, columns = dense(features), {}
+    encoding = encoding or TableEncoding()
+    for name, column in encoding.sources(feature_names).items():
+        kind = encoding.columns.get(column)
+        if not isinstance(kind, Category):
+            columns[column] = X[:, where[name]]
+        elif column not in columns:
+            codes = np.full(len(X), -1)
+            for code, feature in enumerate(kind.names(column)[: len(kind.levels)]):
+                if feature in where:
+                    codes[X[:, where[feature]] == 1.0] = code
+            columns[column] = pd.Categorical.from_codes(codes, kind.levels)
+    return pd.DataFrame(columns)

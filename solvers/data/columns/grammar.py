@@ -1,16 +1,19 @@
-"""What all formats share: what a number is, that a name is given once, and which whole numbers a double holds.
+"""What all formats share: what a number is, that a name stands once, and which whole numbers a double holds.
 
-Every reader asks here, so that a table is read alike in each format, or refused.
+Every reader asks here, so that a table is read alike in each format, or refused. Numbers in text may be as people write
+them: money, percentages, thousands, decimal commas. A column is read in one way.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -70,18 +73,18 @@ def repeated(names: Iterable[T]) -> T | None:
 _DECODER = json.JSONDecoder(object_pairs_hook=once)
 
 
-def values_by_name(given: object, rule: str, read: Callable[[str], T | None]) -> dict[str, T]:
+def values_by_name(written: object, rule: str, read: Callable[[str], T | None]) -> dict[str, T]:
     """Return values by name, given as a mapping, as text such as "a=1,b=2", or as several texts.
 
     Raises ParameterError, with the rule, in which {} is what is given, for anything else, and where read returns None.
     """
-    texts = given if isinstance(given, list | tuple) else [given]
+    texts = written if isinstance(written, list | tuple) else [written]
     parts = (part for text in texts for part in re.split(",(?=[^,]*=)", str(text)) if part.strip())
-    pairs = given.items() if isinstance(given, Mapping) else (part.rpartition("=")[::2] for part in parts)
+    pairs = written.items() if isinstance(written, Mapping) else (part.rpartition("=")[::2] for part in parts)
     values = {str(name).strip(): read(str(value).strip()) for name, value in pairs}
     found = {name: value for name, value in values.items() if name and value is not None and value != ""}
     if len(found) < len(values):
-        raise ParameterError(rule.replace("{}", repr(given)))
+        raise ParameterError(rule.replace("{}", repr(written)))
     return found
 
 
@@ -102,10 +105,10 @@ def without_largest(values: Array, what: str) -> Array:
     return np.where(largest, values.dtype.type(np.nan), values)
 
 
-def warn_of_rounding(given: Callable[[int], float], doubles: Array, what: str) -> None:
+def warn_of_rounding(number_at: Callable[[int], float], doubles: Array, what: str) -> None:
     """Warn (RankTuneWarning) where a number is whole and no double; doubles are the numbers of given(place)."""
     large = np.flatnonzero(np.abs(doubles) >= EXACT)[:_LOOKED_AT].tolist()
-    lost = next((number for number in (given(place) for place in large) if int(number) != int(float(number))), None)
+    lost = next((number for number in (number_at(place) for place in large) if int(number) != int(float(number))), None)
     if lost is not None:
         warnings.warn(
             f"{what} holds whole numbers beyond 2**53, such as {lost}, which are rounded to {float(lost):.0f}. Ids are "
@@ -134,3 +137,53 @@ def text_of(value: object) -> str | None:
     if isinstance(value, float):
         return None if np.isnan(value) else f"{value:.0f}" if value.is_integer() else str(value)
     return None if value is None else str(value)
+
+
+MISSING = ("", "NULL", "null", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "None", r"\N")
+"""Cells without a value."""
+_AMOUNT = (
+    r"(\()?([+-]?)\s*UNIT\s*([+-]?)"
+    r"((?:(?:[0-9]+|[1-9][0-9]{0,2}(?P<sign>[,'\u2019\s])(?:[0-9]{2,3}(?P=sign))*[0-9]{3})(?:\.[0-9]*)?|\.[0-9]+)(?:E[+-]?[0-9]+)?)"
+    r"\s*UNIT(?(1)\))"
+).replace(
+    "UNIT",
+    r"([%‰]|[A-Z]{0,3}[$€£¥₹₽₩₺₪₫₴₦฿₱₡₲₵₸₭₮₼₾]|AED|ARS|AUD|BRL|CAD|CHF|CLP|CNY|COP|CZK|DKK|EGP|EUR|GBP|HKD|HUF|IDR|ILS|INR"
+    r"|JPY|KRW|MXN|MYR|NGN|NOK|NZD|PHP|PKR|PLN|RON|RUB|SAR|SEK|SGD|THB|TRY|TWD|UAH|USD|VND|ZAR|(?:FR|KR|RS)[.,]?|FT|KČ|ZŁ|)",
+)
+"""With a decimal point, in capitals; a comma, an apostrophe or a space parts thousands."""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """One feature, the number in a text, such as $1,234.00.
+
+    unit is the sign or code of a currency, or %, in capitals, which all cells have. decimal holds the signs that may be
+    the decimal one: with both, a cell must be the same number by either.
+    """
+
+    unit: str
+    decimal: str
+
+    def value(self, text: str) -> float | None:
+        """Return the number in a text, NaN where it stands for a missing one, None for text of another form."""
+        (number, unit), *others = {_read(text, sign) for sign in self.decimal}
+        if text.strip() in MISSING:
+            return math.nan
+        return None if others or unit != self.unit else number
+
+    @classmethod
+    def of(cls, texts: Collection[str]) -> list[Self]:
+        """Return the ways to read all of the texts as amounts: two where it may be either of the decimal signs."""
+        unit = max(_read(text, sign)[1] for text in texts for sign in ".,")
+        return [way for decimal in (".,", ".", ",") if None not in map((way := cls(unit, decimal)).value, texts)]
+
+
+def _read(text: str, decimal: str) -> tuple[float | None, str]:
+    """Return the number in a text with that decimal sign, None where it has another form, and its unit."""
+    text = text.strip().upper().replace("\u2212", "-")
+    found = re.fullmatch(_AMOUNT, text if decimal == "." else text.translate(str.maketrans(".,", ",.")))
+    if found is None:
+        return None, ""
+    opened, sign, before, inner, body, _, after = found.groups()
+    number = float(re.sub(r"[,'\u2019\s]", "", body))
+    return -number if opened or "-" in sign + inner else number, (before + after).strip(".,")

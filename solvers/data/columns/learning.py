@@ -20,11 +20,10 @@ import pyarrow as pa
 
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
-from ranktune.solvers.data.columns.amounts import MISSING, Amount
 from ranktune.solvers.data.columns.arrow import TableColumn, numbered, table_column
 from ranktune.solvers.data.columns.dates import dates_or_none
-from ranktune.solvers.data.columns.encoding import ROLES, Age, Category, Encoding, Kind
-from ranktune.solvers.data.columns.grammar import number_of, repeated
+from ranktune.solvers.data.columns.encoding import ROLES, Age, Category, Kind, TableEncoding
+from ranktune.solvers.data.columns.grammar import MISSING, Amount, number_of, repeated
 from ranktune.solvers.data.columns.roles import Roles, no_features
 
 FEW = 64
@@ -69,7 +68,7 @@ class Distinct(NamedTuple):
         )
 
 
-class Taken(NamedTuple):
+class FeatureColumn(NamedTuple):
     """What a feature column is taken as, in words too; it cannot be used if it is neither a number nor of a kind.
 
     remark is what looks wrong in it; note is how it would be taken otherwise, for a description of the table. is_id: it
@@ -84,16 +83,16 @@ class Taken(NamedTuple):
     is_id: bool = False
 
 
-NUMBER = Taken("feature")
+NUMBER = FeatureColumn("feature")
 
 
-def learn(table: pa.Table, roles: Roles, query_of_row: Callable[[], Ints], missing: str, levels: int) -> Encoding:
+def learn(table: pa.Table, roles: Roles, query_of_row: Callable[[], Ints], missing: str, levels: int) -> TableEncoding:
     """Return how the columns of a training table become features.
 
     query_of_row gives the number of the query of each row, (n_rows,). Raises Undecided for columns that cannot be
     features.
     """
-    columns = taken(table, roles, query_of_row, missing, levels)
+    columns = feature_columns(table, roles, query_of_row, missing, levels)
     unusable = {name: column.what for name, column in columns.items() if not column.is_usable}
     if unusable:
         raise no_features(unusable, [name for name in unusable if columns[name].is_id])
@@ -101,30 +100,30 @@ def learn(table: pa.Table, roles: Roles, query_of_row: Callable[[], Ints], missi
         warnings.warn(remark, RankTuneWarning, stacklevel=6)
     named = {role: name for role, name in roles.columns.items() if role in ROLES and isinstance(name, str)}
     kinds = {name: column.kind for name, column in columns.items() if column.kind is not None}
-    encoding = Encoding(**named, missing=missing, columns=kinds)
+    encoding = TableEncoding(**named, missing=missing, columns=kinds)
     _check_names([name for column in columns for name in encoding.features_of(column)])
     return encoding
 
 
-def taken(
+def feature_columns(
     table: pa.Table, roles: Roles, query_of_row: Callable[[], Ints], missing: str, levels: int
-) -> dict[str, Taken]:
+) -> dict[str, FeatureColumn]:
     """Return what each feature column is taken as; a category gives features for so many levels at most."""
     ids = roles["document"] is None
     return {
-        name: NUMBER if column.is_numeric else _taken(column, query_of_row(), missing, levels, ids=ids)
+        name: NUMBER if column.is_numeric else _feature_column(column, query_of_row(), missing, levels, ids=ids)
         for name, column in ((name, table_column(table, name)) for name in roles.features)
     }
 
 
-def _taken(column: TableColumn, query_of_row: Ints, missing: str, most: int, *, ids: bool) -> Taken:
+def _feature_column(column: TableColumn, query_of_row: Ints, missing: str, most: int, *, ids: bool) -> FeatureColumn:
     """Return what a column without numbers is taken as; ids: it may be the id of the document."""
     times = dates_or_none(column)
     if times is not None:
         age = Age.until(int(np.nanmax(times)))
-        return Taken(f"days before {age.before[:10]}", age)
+        return FeatureColumn(f"days before {age.before[:10]}", age)
     if not column.is_text:
-        return Taken(column.what, is_usable=False)
+        return FeatureColumn(column.what, is_usable=False)
     values = distinct(column, query_of_row)
     count, is_id = len(values.queries), ids and values.are_ids
     is_number = {text: bool(Amount.of([text])) for text in values.queries if text.strip() not in MISSING}
@@ -138,22 +137,22 @@ def _taken(column: TableColumn, query_of_row: Ints, missing: str, most: int, *, 
         text = next(iter(written or is_number))
         if len(ways) in (0, 2):
             what = f"numbers such as {text!r}, not all written alike or of unclear signs: write them as 1234.5"
-            return Taken(what, is_usable=False)
+            return FeatureColumn(what, is_usable=False)
         remark = (
             f"the column {column.name!r} holds text, and is read as numbers: {text!r} as {ways[0].value(text):.15g}."
         )
-        return Taken(NUMBER.what, ways[0], remark=remark)
+        return FeatureColumn(NUMBER.what, ways[0], remark=remark)
     is_mixed = not is_declared and 0 < 2 * len(others) <= count
     if is_mixed and has_decimals:
         what = f"numbers, except {others[0][:40]!r}: correct or empty such cells"
-        return Taken(what, is_usable=False)
+        return FeatureColumn(what, is_usable=False)
     if not values.recur and not (is_declared and count <= max(FEW, most)):
-        return Taken(f"text, {count:,} different value{'s' if count > 1 else ''}", is_usable=False, is_id=is_id)
+        return FeatureColumn(f"text, {count:,} different value{'s' if count > 1 else ''}", is_usable=False, is_id=is_id)
     levels = sorted(values.queries, key=lambda value: (-values.queries[value], value))[:most]
     what = f"{count} level{'s' * (count != 1)}" if count <= most else f"{most} of {count:,} levels"
     kind = Category(tuple(levels), values.has_missing and missing == "keep")
     if is_id and count > most:
-        return Taken(f"category, {what}", kind, remark=_id_as_category(column.name, what), is_id=True)
+        return FeatureColumn(f"category, {what}", kind, remark=_id_as_category(column.name, what), is_id=True)
     remark = _wrong_cell(column, others, values) if is_mixed else ""
     if count > most and all(text.strip()[:1].isdecimal() for text in others):
         remark = (
@@ -161,7 +160,7 @@ def _taken(column: TableColumn, query_of_row: Ints, missing: str, most: int, *, 
             f"{count:,} values {most} become features. If they are numbers or dates, write them as 42.5 or 2026-01-31."
         )
     note = f'{count - most:,} values are in no feature: drop="{column.name}", or levels={count}' if count > most else ""
-    return Taken(f"category, {what}", kind, remark=remark, note=note)
+    return FeatureColumn(f"category, {what}", kind, remark=remark, note=note)
 
 
 def distinct(column: TableColumn, query_of_row: Ints) -> Distinct:

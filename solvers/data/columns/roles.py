@@ -12,11 +12,22 @@ from typing import Self, TypeAlias
 
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError, listed, nearest
-from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, Decision, Undecided, as_list, left_out
+from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, ColumnQuestion, Undecided, as_list, left_out
 from ranktune.solvers.data.columns.grammar import number_of
-from ranktune.solvers.data.columns.meanings import AFTER_WORDS, GRADE_WORDS, QUERY_WORDS, named_like
 from ranktune.solvers.data.columns.table import COLUMNS, OPTIONS, with_options
-from ranktune.solvers.data.columns.usual import USUAL, Role, find_roles, no_column, plain, shown, usual
+from ranktune.solvers.data.columns.usual import (
+    AFTER_WORDS,
+    GRADE_WORDS,
+    QUERY_WORDS,
+    USUAL,
+    Role,
+    find_roles,
+    named_like,
+    no_column,
+    plain,
+    shown,
+    usual,
+)
 
 GRADES_RULE = "grades={}: write pairs of WORD=NUMBER, such as Bad=0,Good=1."
 MOST_GRADES = 20
@@ -54,7 +65,7 @@ _GLOB = frozenset("*?[")
 
 @dataclass(frozen=True, kw_only=True)
 @with_options(lambda entry: "str | None")
-class Wanted:
+class WantedRoles:
     """What a user says about the columns of a table, which has a row per document; OPTIONS name columns too.
 
     Attributes
@@ -95,7 +106,7 @@ class Wanted:
     @property
     def named(self) -> set[str]:
         """The columns that are not features and are called by name."""
-        return {getattr(self, role.option) for role in ROLES.values()} - {None, Wanted.qid, Wanted.grade}
+        return {getattr(self, role.option) for role in ROLES.values()} - {None, WantedRoles.qid, WantedRoles.grade}
 
     @classmethod
     def of(cls, options: JsonView) -> Self:
@@ -143,12 +154,14 @@ def no_features(columns: Mapping[str, str], ids: Sequence[str] = ()) -> Undecide
         drop = drop if rest else f'If it is not, leave it out: drop="{ids[0]}".'
         drop = f'{ids[0]!r} looks like the id of the document: document="{ids[0]}". {drop}'
     answer = [*(("document", name) for name in document), *left_out(rest)]
-    return Undecided([Decision(f"no feature can be made of {described(columns)}. {RULE} {drop}", answer)])
+    return Undecided([ColumnQuestion(f"no feature can be made of {described(columns)}. {RULE} {drop}", answer)])
 
 
 def name_grades(problem: str, others: Sequence[str]) -> Undecided:
     """Return the question which of other columns has the grades."""
-    return Undecided([Decision(f'{problem} Name the grades: grade="COLUMN".', [("grade", likely("grade", others))])])
+    return Undecided(
+        [ColumnQuestion(f'{problem} Name the grades: grade="COLUMN".', [("grade", likely("grade", others))])]
+    )
 
 
 def number_each(
@@ -160,9 +173,9 @@ def number_each(
     """
     if len(words) > MOST_GRADES:
         return name_grades(problem, others)
-    given = {word: f"{number:.15g}" for word, number in numbers.items()}
-    pairs = ",".join(f"{word}={given.get(word, NUMBER)}" for word in dict.fromkeys([*given, *words]))
-    return Undecided([Decision(f'{problem} Give the number of each: grades="{pairs}".', [("grades", pairs)])])
+    grade_of = {word: f"{number:.15g}" for word, number in numbers.items()}
+    pairs = ",".join(f"{word}={grade_of.get(word, NUMBER)}" for word in dict.fromkeys([*grade_of, *words]))
+    return Undecided([ColumnQuestion(f'{problem} Give the number of each: grades="{pairs}".', [("grades", pairs)])])
 
 
 def described(columns: Mapping[str, str]) -> str:
@@ -172,7 +185,7 @@ def described(columns: Mapping[str, str]) -> str:
 
 def roles(
     names: Sequence[str],
-    wanted: Wanted,
+    wanted: WantedRoles,
     *,
     known_features: Sequence[str] | None = None,
     grouped: bool = False,
@@ -184,7 +197,7 @@ def roles(
     from elsewhere, so that no column of query ids is needed. qrels: the same of the grades. Raises Undecided
     with all that the names leave open, and DataError for a column that is named and absent.
     """
-    asked = list[Decision]()
+    asked = list[ColumnQuestion]()
     columns = dict.fromkeys(names)
     dropped = dict.fromkeys(_selected(columns, wanted.drop, "drop"), "drop") if wanted.drop else {}
     for name in wanted.named:
@@ -196,11 +209,11 @@ def roles(
     assigned = {"query": query, "grade": _grade(left, free, wanted, qrels, asked)}
     assigned["document"] = _document(free)
     for role, about in ROLES.items():
-        given = getattr(wanted, about.option)
-        if role not in ("grade", "query") and given is not None:
-            assigned[role] = _present(left, given)
-    taken = {role: column for role in ROLES if (column := assigned.get(role)) is not None}
-    used = set(taken.values())
+        named = getattr(wanted, about.option)
+        if role not in ("grade", "query") and named is not None:
+            assigned[role] = _present(left, named)
+    by_role = {role: column for role in ROLES if (column := assigned.get(role)) is not None}
+    used = set(by_role.values())
     if wanted.features is not None:
         selected = _selected(columns, wanted.features, "features")
         features = [name for name in selected if name in left and (name in chosen or name not in used)]
@@ -223,20 +236,20 @@ def roles(
     dropped |= {name: reason for name in left if name not in used}
     if not features:
         raise DataError(f"there are no feature columns, only {shown(names)}. Add numeric columns.")
-    return Roles(taken, tuple(features), dropped)
+    return Roles(by_role, tuple(features), dropped)
 
 
-def _answers(asked: Sequence[Decision]) -> set[str]:
+def _answers(asked: Sequence[ColumnQuestion]) -> set[str]:
     """Return the columns that answers name."""
     return {name for decision in asked for _, name in decision.answer}
 
 
-def _of_click_logs(unnamed: Sequence[str]) -> list[Decision]:
+def _of_click_logs(unnamed: Sequence[str]) -> list[ColumnQuestion]:
     """Return what is asked about features that are called as a column of a click log."""
     found = {name: plain(name) for name in sorted(unnamed) if plain(name) in _LEAKS}
     weighted = DOCUMENT_WEIGHT in found.values()  # a table of `ranktune clicks`
     return [
-        Decision(
+        ColumnQuestion(
             f'{name!r} would become a feature, and {_LEAKS[role]}. Name its role: {role}="{name}", or leave '
             f'it out: drop="{name}". If it is known when documents are ranked, {named(name)}',
             [(role, name)] if weighted else left_out([name]),
@@ -252,11 +265,11 @@ def named(names: str) -> str:
 
 def exact_names(features: Sequence[str] | str | None) -> set[str]:
     """Return the names in what a user gives as features; a glob is its name."""
-    given = [] if features is None else as_list(features)
-    return {part.strip() for name in given for part in (str(name), *str(name).split(","))}
+    listed = [] if features is None else as_list(features)
+    return {part.strip() for name in listed for part in (str(name), *str(name).split(","))}
 
 
-def _second_grades(grade: str, unnamed: Sequence[str]) -> list[Decision]:
+def _second_grades(grade: str, unnamed: Sequence[str]) -> list[ColumnQuestion]:
     """Return what is asked about features that are called as grades are."""
     others = [name for name in unnamed if plain(name) in GRADES]
     names = ",".join(others)
@@ -264,20 +277,20 @@ def _second_grades(grade: str, unnamed: Sequence[str]) -> list[Decision]:
         f"beside the grade {grade!r} the table has {listed(map(repr, others))}, called as grades are, which would "
         f'become a feature. Leave it out: drop="{names}". If it is known when documents are ranked, {named(names)}'
     )
-    return [Decision(question, left_out(others))] if others else []
+    return [ColumnQuestion(question, left_out(others))] if others else []
 
 
-def _documents(document: str, features: Sequence[str]) -> list[Decision]:
+def _documents(document: str, features: Sequence[str]) -> list[ColumnQuestion]:
     """Return what is asked where the document is not named, and another column that may be one would be a feature."""
     others = [name for name in features if plain(name) in DOCUMENTS]
     question = (
         f"several columns may be the document id ({', '.join([document, *others])}). Name it: "
         f'document="COLUMN", and leave the others out: drop="COLUMN".'
     )
-    return [Decision(question, [("document", document), *left_out(others)])] if others else []
+    return [ColumnQuestion(question, [("document", document), *left_out(others)])] if others else []
 
 
-def id_columns(names: Sequence[str], wanted: Wanted) -> list[str]:
+def id_columns(names: Sequence[str], wanted: WantedRoles) -> list[str]:
     """Return those of the columns of these names that are taken, or may be, as ids of queries and documents."""
     chosen = set() if wanted.features is None else set(as_list(wanted.features))
     free = [name for name in names if name not in chosen]
@@ -286,24 +299,28 @@ def id_columns(names: Sequence[str], wanted: Wanted) -> list[str]:
     return [name for name in names if name in queries or name == document]
 
 
-def _grade(left: Columns, free: Sequence[str], wanted: Wanted, qrels: bool, asked: list[Decision]) -> str | None:
+def _grade(
+    left: Columns, free: Sequence[str], wanted: WantedRoles, qrels: bool, asked: list[ColumnQuestion]
+) -> str | None:
     if wanted.grade is None or (qrels and wanted.grade not in left):  # it may name the column of the judgments
         columns = find_roles(free, {"grade": GRADES}).get("grade", ())
         return columns[0] if len(columns) == 1 else None
     return _column(left, free, wanted, "grade", asked)
 
 
-def _column(left: Columns, free: Sequence[str], wanted: Wanted, option: str, asked: list[Decision]) -> str | None:
+def _column(
+    left: Columns, free: Sequence[str], wanted: WantedRoles, option: str, asked: list[ColumnQuestion]
+) -> str | None:
     """Return the column given, or, where that is the default and missing, the only one of the known names.
 
     Of none or several, the likeliest is returned, and what is asked about them is added to asked.
     """
-    given, known, what = getattr(wanted, option), _LIKELY[option][0], f"{USUAL[option].what}s"
-    if given in left:
-        return str(given)
-    if given != option:
-        raise DataError(f"there is no column {given!r} for the {what}. {nearest(given, left)}")
-    candidates = find_roles(free, {option: known}).get(option, [])
+    named, usual, what = getattr(wanted, option), _LIKELY[option][0], f"{USUAL[option].what}s"
+    if named in left:
+        return str(named)
+    if named != option:
+        raise DataError(f"there is no column {named!r} for the {what}. {nearest(named, left)}")
+    candidates = find_roles(free, {option: usual}).get(option, [])
     if len(candidates) == 1:
         return candidates[0]
     found = (
@@ -316,9 +333,9 @@ def _column(left: Columns, free: Sequence[str], wanted: Wanted, option: str, ask
         question = f"the table {no_column(what, naming)} Perhaps it is {found!r}."
     else:
         headless = HEADLESS if any(number_of(name) is not None for name in left) else ""
-        question = f"the table {no_column(what, naming, known, list(left))}{headless}"
+        question = f"the table {no_column(what, naming, usual, list(left))}{headless}"
     others = [name for name in candidates[1:] if plain(name) in RESERVED]
-    asked.append(Decision(question, [(option, found), *left_out(others)]))
+    asked.append(ColumnQuestion(question, [(option, found), *left_out(others)]))
     return None if found == COLUMN else found
 
 

@@ -15,7 +15,7 @@ from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.table import named
 
 if TYPE_CHECKING:
-    from ranktune.solvers.data.query_columns.column import Column
+    from ranktune.solvers.data.query_columns import Column
 
 T = TypeVar("T", bound=type)
 
@@ -47,14 +47,14 @@ COLUMNS: Mapping[str, ColumnEntry] = {
     "query_weights": ColumnEntry(
         "weight",
         "query weight",
-        place="query_columns.known:QUERY_WEIGHTS",
+        place="query_columns:QUERY_WEIGHTS",
         help="Column of query weights: how often each query counts, in fitting and in means.",
         needs="query_weights",
     ),
     "document_weights": ColumnEntry(
         "document_weight",
         "document weight",
-        place="query_columns.known:DOCUMENT_WEIGHTS",
+        place="query_columns:DOCUMENT_WEIGHTS",
         help="Column of document weights: how often each document counts in fitting. Solvers that cannot weigh "
         "documents are left out.",
         needs="document_weights",
@@ -62,7 +62,7 @@ COLUMNS: Mapping[str, ColumnEntry] = {
     "positions": ColumnEntry(
         "position",
         "position",
-        place="query_columns.known:POSITIONS",
+        place="query_columns:POSITIONS",
         help="Column of positions at which clicked documents were shown. LambdaMART corrects for them; other solvers "
         "do not use them.",
         needs="positions",
@@ -70,14 +70,14 @@ COLUMNS: Mapping[str, ColumnEntry] = {
     "times": ColumnEntry(
         "time",
         "time",
-        place="query_columns.known:TIMES",
+        place="query_columns:TIMES",
         help="Column of times: dates, ISO 8601 text or numbers. Folds go forward in time, the latest fifth is the "
         "test, and a progressive plan goes in their order.",
     ),
-    "baseline": ColumnEntry(place="query_columns.known:BASELINE"),
-    "clicks": ColumnEntry(place="query_columns.known:CLICKS"),
-    "contents": ColumnEntry(place="query_columns.known:CONTENTS"),
-    "monotone": ColumnEntry(place="query_columns.known:MONOTONE", needs="monotone"),
+    "baseline": ColumnEntry(place="query_columns:BASELINE"),
+    "clicks": ColumnEntry(place="query_columns:CLICKS"),
+    "contents": ColumnEntry(place="query_columns:CONTENTS"),
+    "monotone": ColumnEntry(place="query_columns:MONOTONE", needs="monotone"),
 }
 """By name, in the order in which they are digested."""
 

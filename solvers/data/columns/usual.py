@@ -1,12 +1,17 @@
 """What a column can be, by its name: the usual names of all roles, which every reader of tables asks.
 
-A column is taken by the name that the user gives, else by a usual one. Capitals do not matter, nor whether words are
+A column is found by the name that the user gives, else by a usual one. Capitals do not matter, nor whether words are
 parted by _, - or a space. A name may be that of several roles: each reader asks for those that its tables have.
+
+Words of names, in the languages of many shops, speak for queries, for grades, or for what comes after a search. They
+are one sign among others, and never decide alone what a column is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -100,21 +105,21 @@ def find_roles(
     for name in names:
         called.setdefault(plain(name), []).append(name)
     found = dict[str, list[str]]()
-    for role, known in roles.items():
-        given = named.get(role)
-        is_absent = given is not None and plain(given) not in called
+    for role, names_of_role in roles.items():
+        column = named.get(role)
+        is_absent = column is not None and plain(column) not in called
         if is_absent and table:
-            raise DataError(f"{table}: has no column {given!r} for the {role}. {nearest(str(given), names)}")
-        wanted = known if given is None or is_absent else [str(given)]
-        columns = [column for name in wanted for column in called.get(plain(name), ())]
+            raise DataError(f"{table}: has no column {column!r} for the {role}. {nearest(str(column), names)}")
+        wanted = names_of_role if column is None or is_absent else [str(column)]
+        columns = [each for name in wanted for each in called.get(plain(name), ())]
         if columns:
-            found[role] = [str(given)] if given in columns else list(dict.fromkeys(columns))
+            found[role] = [str(column)] if column in columns else list(dict.fromkeys(columns))
     return found
 
 
-def no_column(what: str, remedy: str, known: Sequence[str] = (), names: Sequence[str] = ()) -> str:
+def no_column(what: str, remedy: str, usual: Sequence[str] = (), names: Sequence[str] = ()) -> str:
     """Return the words for a table without a column of what; the remedy says how the user names it."""
-    among = f" Recognised names are {', '.join(known)}; its columns: {shown(names)}." if known else ""
+    among = f" Recognised names are {', '.join(usual)}; its columns: {shown(names)}." if usual else ""
     return f"has no column of the {what}. {remedy}.{among}"
 
 
@@ -122,3 +127,52 @@ def shown(names: Sequence[str]) -> str:
     """Return names of columns, of many the first."""
     text = ", ".join(names[:MOST_SHOWN])
     return f"{text}, ... ({len(names)} in all)" if len(names) > MOST_SHOWN else text
+
+
+QUERY_WORDS = r"quer|qry|search|request|keyword|such|anfrag|requet|recherch|consult|busqu|ricerc|zoek|zapyt|запрос"
+AFTER_WORDS = (
+    r"click|order|purchas|bought|sales\b|sold|paid|ctr|cvr|gmv|revenue|convert|conversion|carts?\b|basket|checkout"
+    r"|book(?:ing|ed)|reserv|dwell|transaction|klick|klik|bestell|gekauft|verkauf|kauf|umsatz|warenkorb|buchung|gebucht"
+    r"|verweil|clic|cliq|commande|achat|achet|vente|vendu|panier|compra|pedido|venta|carrito|ingreso|venda|carrinho|receita"
+    r"|aankoop|aankop|gekocht|verkocht|omzet|winkel(?:wagen|mand)|boeking|ordin[ei]\b|acquist|vendit|carrello|prenota|ricav"
+    r"|fatturat|zamowi|zakup|kupion|sprzeda|koszyk|rezerw|przychod|клик|заказ|покуп|куплен|продаж|корзин|брон|выруч"
+)
+"""Beginnings of words for what follows a ranking: clicks, orders, purchases, revenue, carts, bookings, page time."""
+TODAY_WORDS = r"bm ?25|tf ?idf|es score|solr score|search score|rank score|relevance score|score|rank|position"
+"""Beginnings of words for the score or the place that the ranking of today gives."""
+GRADE_WORDS = r"grad|label|relev|judg|rating|gain|target"
+SCALE = (
+    "irrelevant|not relevant|non relevant|nonrelevant|i|off topic|no|false|bad|poor|complement|c|marginal|partial|"
+    "partially relevant|somewhat relevant|fair|ok|substitute|s|relevant|good|yes|true|very good|very relevant|"
+    "highly relevant|excellent|exact|e|perfect|key|vital"
+).split("|")
+"""Words for grades, the lowest first; single letters are those of Amazon's ESCI."""
+_BEFORE = (
+    r"past|last|prev|prior|hist|before|earlier|lag|rolling|trailing|avg|mean|day|week|month|year|\d+ ?[dhwmy]\b"
+    r"|letzt|vorher|vorig|bisher|derni|passe|ultim|pasad|passad|scors|afgelopen|ostatn|poprzed|послед|прошл"
+)
+
+
+def words_of(name: str) -> str:
+    """Return the words of a name in small letters without accents: AddToCart, add_to_cart and add-to-cart alike."""
+    plain = "".join(c for c in unicodedata.normalize("NFKD", str(name)) if not unicodedata.combining(c))
+    split = re.sub(r"(?<=[a-z])(?=[A-Z])|[\W_]+", " ", plain.replace("ł", "l").replace("Ł", "L"))
+    return split.lower().strip()
+
+
+def named_like(words: str, names: Iterable[str]) -> Sequence[str]:
+    """Return the names that have a word that begins so: first those of an id, then those of few words."""
+    found = [name for name in names if re.search(rf"\b(?:{words})", words_of(name))]
+    return sorted(found, key=lambda name: (not re.search(r"id\b", words_of(name)), len(words_of(name).split())))
+
+
+def usual_grades(words: Sequence[str]) -> dict[str, int]:
+    """Return the numbers from 0 of words for grades in the order of SCALE; empty where one is not in it."""
+    found = sorted((SCALE.index(plain), word) for word in words if (plain := words_of(word)) in SCALE)
+    levels = sorted({place for place, _ in found})
+    return {word: levels.index(place) for place, word in found} if len(found) == len(words) else {}
+
+
+def tells_after(name: str) -> bool:
+    """Return whether a name is that of what follows a ranking, and not of what was so before it."""
+    return bool(named_like(AFTER_WORDS, [name])) and not re.search(rf"\b(?:{_BEFORE})", words_of(name))

@@ -10,11 +10,10 @@ import pyarrow.compute as pc
 
 from ranktune.solvers.core.arrays import Array, Ints, Matrix
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.amounts import Amount
 from ranktune.solvers.data.columns.arrow import TableColumn, as_arrow, is_frame, numbered, table_column
 from ranktune.solvers.data.columns.dates import dates
-from ranktune.solvers.data.columns.encoding import DAY, Age, Category, Encoding, Kind, check_features
-from ranktune.solvers.data.columns.grammar import EXACT, bits_of, number_of, warn_of_rounding, without_largest
+from ranktune.solvers.data.columns.encoding import DAY, Age, Category, Kind, TableEncoding, check_features
+from ranktune.solvers.data.columns.grammar import EXACT, Amount, bits_of, number_of, warn_of_rounding, without_largest
 
 _CELLS = 1 << 20
 """Cells that are copied at a time: 8 MB."""
@@ -22,7 +21,7 @@ OTHER, MISSING = -1, -2
 """Places among levels of values that are none of them."""
 
 
-def encoded_of(frame: object, feature_names: Sequence[str], encoding: Encoding) -> Matrix:
+def encoded_of(frame: object, feature_names: Sequence[str], encoding: TableEncoding) -> Matrix:
     """Return features of the rows of a data frame of any library, (n_rows, n_features)."""
     if not is_frame(frame):
         raise DataError(
@@ -31,7 +30,7 @@ def encoded_of(frame: object, feature_names: Sequence[str], encoding: Encoding) 
     return encoded(as_arrow(frame), feature_names, encoding, encoding.missing)
 
 
-def encoded(table: pa.Table, feature_names: Sequence[str], encoding: Encoding, missing: str) -> Matrix:
+def encoded(table: pa.Table, feature_names: Sequence[str], encoding: TableEncoding, missing: str) -> Matrix:
     """Return features of the rows of a table, (n_rows, n_features): float32 if all columns are, else float64.
 
     missing is "keep", "error" or "zero". Raises DataError for a column that is not there or cannot be encoded.
@@ -59,15 +58,15 @@ def encoded(table: pa.Table, feature_names: Sequence[str], encoding: Encoding, m
             continue
         places = np.array([where.get(feature, -1) for feature in encoding.features_of(name)])
         if isinstance(kind, Category):
-            rows, taken = _ones(column, kind, places, missing)
-            matrix[rows, taken] = 1.0
+            rows, places_of_ones = _ones(column, kind, places, missing)
+            matrix[rows, places_of_ones] = 1.0
         elif places[0] >= 0:
             ages = (kind.microseconds - dates(column)) / DAY
             matrix[:, places[0]] = finite(ages, name, "feature", missing)
     return matrix
 
 
-def contents(table: pa.Table, encoding: Encoding) -> Array | None:
+def contents(table: pa.Table, encoding: TableEncoding) -> Array | None:
     """Return 64 bits for each cell of the columns of an encoding, (n_rows, n_columns): the same wherever they are read.
 
     They do not depend on other rows, as features do. None without such columns; 0 for a missing cell or column.
@@ -116,8 +115,8 @@ def _ones(column: TableColumn, kind: Category, places: Ints, missing: str) -> tu
     if kind.has_missing:
         values[values == MISSING] = len(kind.levels)
     rows = np.flatnonzero(values >= 0)
-    taken = places[values[rows]]
-    return rows[taken >= 0], taken[taken >= 0]
+    columns = places[values[rows]]
+    return rows[columns >= 0], columns[columns >= 0]
 
 
 def _places(column: TableColumn, levels: Sequence[str]) -> Ints:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.core.files.atomic import remove_drafts
-from ranktune.solvers.core.files.private import kept, private_folder
+from ranktune.solvers.core.files.private import cached, private_folder
 from ranktune.solvers.data.conversion.convert import facts_of, write_into
 from ranktune.solvers.data.disk.stored import is_stored, read_queries, source_of
 from ranktune.solvers.data.disk.writer import INDEX, VERSION
@@ -57,7 +57,7 @@ def read_cached(path: Path, read: Callable[[], Queries], options: LoadOptions) -
 
     try:
         folder = private_folder("data") / name
-        queries = kept(folder, opened, write)
+        queries = cached(folder, opened, write)
         _make_room(folder)
     except OSError as error:
         warnings.warn(

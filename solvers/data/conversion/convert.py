@@ -1,4 +1,4 @@
-"""Any data set to a folder of arrays that are mapped when it is opened."""
+"""Any data set to a folder of arrays that are mapped when it is opened; ranking text block by block."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Unpack
 
-from ranktune.solvers.core.arrays import Json
+import numpy as np
+
+from ranktune.solvers.core.arrays import Features, Ids, Json, Sizes
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.files.atomic import atomic_folder, remedy_of
 from ranktune.solvers.core.table import named
@@ -16,8 +19,10 @@ from ranktune.solvers.data.conversion.segments import Segments
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.formats import find_reader
-from ranktune.solvers.data.readers.parsing.options import LoadOptions
-from ranktune.solvers.data.readers.parsing.query_runs import file_beside
+from ranktune.solvers.data.readers.parsing.entries import file_beside
+from ranktune.solvers.data.readers.parsing.feature_rows import csr_block, is_dense, scatter
+from ranktune.solvers.data.readers.parsing.options import LineOptions, LoadOptions
+from ranktune.solvers.data.readers.text import TextBlocks
 
 Read = Callable[[], Queries]
 
@@ -132,3 +137,37 @@ class ShareReport:
             start, done = self._first
             left = f", about {(now - start) * (1.0 - share) / (share - done):.0f} s left" if share > done else ""
             self._say(f"{self.what}: {share:.0%}{left}")
+
+
+def write_text(
+    path: Path,
+    segments: Segments,
+    *,
+    n_features: int | None = None,
+    qid: Ids | None = None,
+    group: Sizes | None = None,
+    **options: Unpack[LineOptions],
+) -> None:
+    """Write what `read_text` returns into a folder, in memory that does not depend on the length of the file.
+
+    Raises DataError where the file is no ranking text, and OSError where the folder cannot be written.
+    """
+    layout = options.get("layout", "auto")
+    blocks = TextBlocks(path, n_features=n_features, **options)
+    n_entries = 0
+    with segments:
+        for block in blocks:
+            n_entries += len(block.values)
+            width = blocks.n_features or blocks.width
+            if is_dense(layout, n_entries, blocks.n_rows, width):
+                features: Features = np.zeros((len(block.grades), width), dtype=blocks.dtype)
+                scatter(block.values, block.columns, block.ends, features)
+            else:
+                features = csr_block(block.values, block.columns, block.ends, width, blocks.dtype)
+            ids = None if block.document_ids is None else np.array(block.document_ids, dtype=object)
+            segments.add(features, block.grades, ids)
+            if segments.on_share is not None:
+                segments.on_share(blocks.position.share)
+        grouping, width = blocks.grouping(qid, group), blocks.check_features()
+        is_sparse = not is_dense(layout, n_entries, blocks.n_rows, width)
+        segments.finish(grouping, width, is_sparse=is_sparse, has_missing=blocks.has_missing)

@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike
 
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ints, Json
 from ranktune.solvers.data.disk.stored import read_queries
-from ranktune.solvers.data.disk.writer import Known, QueriesWriter
+from ranktune.solvers.data.disk.writer import QueriesWriter, StoredColumns
 from ranktune.solvers.data.grouping import Grouping
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.data.values import widened
@@ -65,7 +65,7 @@ class Segments:
         last.n_features = max(last.n_features, width)
         last.add(widened(features, last.n_features, is_sparse), grades, document_ids, columns)
 
-    def finish(self, grouping: Grouping, n_features: int, *, is_sparse: bool, **known: Unpack[Known]) -> None:
+    def finish(self, grouping: Grouping, n_features: int, *, is_sparse: bool, **stored: Unpack[StoredColumns]) -> None:
         """Make the folder hold the queries of grouping, with so many features in one layout."""
         writer = self._writers[-1]
         whole = len(self._writers) == 1 and writer.is_sparse == is_sparse and grouping.rows is None
@@ -73,8 +73,8 @@ class Segments:
             writer.n_features = n_features
         else:
             writer = self._joined(grouping.rows, n_features, is_sparse)
-        known["rows"], known["source"] = grouping.rows, self.source
-        writer.finish(grouping.starts, grouping.ids, **known)
+        stored["rows"], stored["source"] = grouping.rows, self.source
+        writer.finish(grouping.starts, grouping.ids, **stored)
         for path in list(writer.folder.iterdir()):
             path.rename(self.folder / path.name)
 
@@ -106,9 +106,9 @@ class Segments:
 def _documents(parts: Sequence[Queries], ends: Ints, numbers: Ints, n_features: int, is_sparse: bool) -> Queries:
     """Return the documents of these numbers, counted through all parts, which end there."""
     of_part = np.searchsorted(ends, numbers, side="right")
-    taken, places = list[Queries](), list[Ints]()
+    chosen, places = list[Queries](), list[Ints]()
     for k in np.unique(of_part):
         places.append(np.flatnonzero(of_part == k))
         some = parts[k].select(numbers[places[-1]] - (ends[k] - parts[k].n_documents))
-        taken.append(replace(some, features=widened(some.features, n_features, is_sparse), features_checked=True))
-    return taken[0] if len(taken) == 1 else concatenate(taken).select(np.argsort(np.concatenate(places)))
+        chosen.append(replace(some, features=widened(some.features, n_features, is_sparse), features_checked=True))
+    return chosen[0] if len(chosen) == 1 else concatenate(chosen).select(np.argsort(np.concatenate(places)))

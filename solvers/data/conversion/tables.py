@@ -22,19 +22,19 @@ from ranktune.solvers.core.memory import free_memory
 from ranktune.solvers.data.columns.arrow import is_number, of_few_types
 from ranktune.solvers.data.columns.dates import with_dates
 from ranktune.solvers.data.columns.decisions import Undecided
-from ranktune.solvers.data.columns.encoding import Encoding
-from ranktune.solvers.data.columns.roles import Wanted, roles
+from ranktune.solvers.data.columns.encoding import TableEncoding
+from ranktune.solvers.data.columns.roles import WantedRoles, roles
 from ranktune.solvers.data.columns.values import encoded
 from ranktune.solvers.data.conversion.segments import Segments
 from ranktune.solvers.data.grouping import Grouping
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.query_columns.column import DOCUMENT, QUERY, columns_of
+from ranktune.solvers.data.query_columns import DOCUMENT, QUERY, columns_of
 from ranktune.solvers.data.readers.formats import COMPRESSED
-from ranktune.solvers.data.readers.frames import Known, Table, learnt, queries_of
+from ranktune.solvers.data.readers.frames import FeatureSchema, FrameTable, learnt, queries_of
 from ranktune.solvers.data.readers.judgments import read_judgments
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
+from ranktune.solvers.data.readers.tables.arrow_files import TrainingFile, open_training, with_whole_ids
 from ranktune.solvers.data.readers.tables.batches import WiderType
-from ranktune.solvers.data.readers.tables.files import TrainingFile, open_training, with_whole_ids
 from ranktune.solvers.data.values import has_missing_values
 
 _HELD = 4
@@ -54,7 +54,7 @@ def write_table(
     """
     if path.suffix in COMPRESSED:
         return False
-    file = open_training(path, Wanted.of(options))
+    file = open_training(path, WantedRoles.of(options))
     try:
         while True:
             try:
@@ -77,35 +77,35 @@ def _write(
     judgments = None if qrels is None else read_judgments(qrels, options)
     if judgments is not None and judgments.weights is not None:
         return False
-    wanted, missing = Wanted.of(options), options.get("missing", "keep")
-    taken = roles(file.table.names, wanted, qrels=qrels is not None)
-    other = _without_numbers(file, taken.features)
-    chosen = other or list(taken.features[:1])
-    held = list(dict.fromkeys([*taken.keys, *chosen]))
+    wanted, missing = WantedRoles.of(options), options.get("missing", "keep")
+    found = roles(file.table.names, wanted, qrels=qrels is not None)
+    other = _without_numbers(file, found.features)
+    chosen = other or list(found.features[:1])
+    columns_read = list(dict.fromkeys([*found.keys, *chosen]))
 
-    def table_of(columns: pa.Table) -> Table:
-        return Table(with_whole_ids(columns, [name for name in file.ids if name in columns.column_names]))
+    def table_of(columns: pa.Table) -> FrameTable:
+        return FrameTable(with_whole_ids(columns, [name for name in file.ids if name in columns.column_names]))
 
-    def narrowed(table: Table, known: Known | None = None) -> Queries:
+    def narrowed(table: FrameTable, schema: FeatureSchema | None = None) -> Queries:
         """Return the queries of a table with the known features, else the chosen ones."""
-        features = chosen if known is None else known.columns
-        return queries_of(table, replace(wanted, features=features, drop=()), missing, judgments, known)
+        features = chosen if schema is None else schema.columns
+        return queries_of(table, replace(wanted, features=features, drop=()), missing, judgments, schema)
 
     whole = None
     if file.is_text and other and _HELD * Path(file.table.name).stat().st_size <= free_memory():
-        whole = with_dates(of_few_types(file.table.read(list(dict.fromkeys([*held, *taken.features])))), other)
-    narrow, encoding = None, Encoding()
+        whole = with_dates(of_few_types(file.table.read(list(dict.fromkeys([*columns_read, *found.features])))), other)
+    narrow, encoding = None, TableEncoding()
     if other or not file.is_text:
-        few = table_of(file.table.read(held) if whole is None else whole.select(held))
-        known = learnt(few, replace(wanted, features=chosen, drop=()), missing, qrels=qrels is not None)
-        encoding = known.encoding
-        narrow = narrowed(few, known if missing == "error" else Known(known.feature_names[:1], encoding))
-    if other != _without_numbers(file, taken.features):
+        few = table_of(file.table.read(columns_read) if whole is None else whole.select(columns_read))
+        schema = learnt(few, replace(wanted, features=chosen, drop=()), missing, qrels=qrels is not None)
+        encoding = schema.encoding
+        narrow = narrowed(few, schema if missing == "error" else FeatureSchema(schema.feature_names[:1], encoding))
+    if other != _without_numbers(file, found.features):
         raise WiderType
-    names = tuple(name for label in taken.features for name in encoding.features_of(label))
+    names = tuple(name for label in found.features for name in encoding.features_of(label))
     parts = list[pa.Table]()
-    kept = held if narrow is None else []
-    blocks = _blocks(file, whole, Known(names, encoding), missing, kept, parts)
+    besides = columns_read if narrow is None else []
+    blocks = _blocks(file, whole, FeatureSchema(names, encoding), missing, besides, parts)
     first = next(blocks, None)
     if first is None:
         raise DataError("there are no rows: there must be one a document.")
@@ -117,10 +117,10 @@ def _write(
             if segments.on_share is not None and n_rows:
                 segments.on_share(min(done / n_rows, 1.0))
         narrow = narrow or narrowed(table_of(pa.concat_tables(parts)))
-        given = narrow.in_caller_order
-        ids = None if narrow.document_ids is None else given(narrow.document_ids)
-        columns = {name: given(values) for name, values in columns_of(narrow, DOCUMENT).items()}
-        segments.add(first[:0], given(narrow.grades), ids, columns)  # all but the features, of all documents
+        in_order = narrow.in_caller_order
+        ids = None if narrow.document_ids is None else in_order(narrow.document_ids)
+        columns = {name: in_order(values) for name, values in columns_of(narrow, DOCUMENT).items()}
+        segments.add(first[:0], in_order(narrow.grades), ids, columns)  # all but the features, of all documents
         segments.finish(
             Grouping(narrow.starts, narrow.query_ids, narrow.rows), len(names), is_sparse=False,
             has_missing=has_missing, dated=narrow.dated, columns=columns_of(narrow, QUERY), feature_names=names,
@@ -135,23 +135,28 @@ def _without_numbers(file: TrainingFile, names: Sequence[str]) -> list[str]:
 
 
 def _blocks(
-    file: TrainingFile, whole: pa.Table | None, known: Known, missing: str, held: Sequence[str], parts: list[pa.Table]
+    file: TrainingFile,
+    whole: pa.Table | None,
+    schema: FeatureSchema,
+    missing: str,
+    besides: Sequence[str],
+    parts: list[pa.Table],
 ) -> Iterator[Matrix]:
     """Yield the features of a table in batches of rows, in the order of the file, (n_rows, n_features) each.
 
-    whole is the table where it is held. The columns of held are added to parts.
+    whole is the table where it is in memory. The columns besides are added to parts.
     """
-    done, names = 0, list(dict.fromkeys([*known.columns, *held]))
-    rows = max(BATCH // len(known.feature_names), 1)
+    done, names = 0, list(dict.fromkeys([*schema.columns, *besides]))
+    rows = max(BATCH // len(schema.feature_names), 1)
     if whole is None:
         batches = file.table.batches(names, rows=rows)
     else:
         batches = (whole.slice(first, rows) for first in range(0, whole.num_rows, rows))
     for batch in batches:
         part = of_few_types(pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch)
-        parts.append(part.select(held))
+        parts.append(part.select(besides))
         try:
-            yield encoded(part, known.feature_names, known.encoding, missing)
+            yield encoded(part, schema.feature_names, schema.encoding, missing)
         except DataError as error:
             raise DataError(f"of the rows from {done} on, counted from there: {error}") from None
         done += part.num_rows

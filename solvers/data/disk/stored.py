@@ -20,12 +20,12 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Features, Json, as_objects
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.core.files.arrays import check_content, mapped
-from ranktune.solvers.data.columns.encoding import Encoding
+from ranktune.solvers.core.files.archives import check_content, mapped
+from ranktune.solvers.data.columns.encoding import TableEncoding
 from ranktune.solvers.data.columns.table import COLUMNS
 from ranktune.solvers.data.disk.writer import CSR_PARTS, FORMAT, INDEX, VERSION, QueriesWriter
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.query_columns.column import FEATURE, QUERY, columns_of
+from ranktune.solvers.data.query_columns import FEATURE, QUERY, columns_of
 from ranktune.solvers.data.values import csr_of
 
 CHECKED_ON_OPENING = 256 << 20
@@ -148,7 +148,7 @@ def _queries(about: Json, arrays: Mapping[str, Array], folder: Path) -> Queries:
         feature_names=None if names is None else tuple(str(name) for name in names),
         rows=arrays.get("rows"),
         has_missing=bool(about.get("has_missing", False)),
-        encoding=None if encoding is None else Encoding.from_json(encoding),
+        encoding=None if encoding is None else TableEncoding.from_json(encoding),
         columns=_columns(about, arrays),
         dated=bool(about.get("dated", False)),
         features_checked=about.get("version", 1) > 1,

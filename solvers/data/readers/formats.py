@@ -1,7 +1,7 @@
 """Every kind of data that is read, in one table: its files, its options, what reads it and its description.
 
 Reading, conversion, the checks of options, messages, help and completion come from it. An installed package offers a
-`Reader` by the entry-point group ranktune.readers. Importing this module imports no reader.
+`DataReader` by the entry-point group ranktune.readers. Importing this module imports no reader.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, get_type_hints
 
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
-from ranktune.solvers.core.table import Table, named
+from ranktune.solvers.core.table import NamedTable, named
 from ranktune.solvers.data.columns.table import OPTIONS
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ COMPRESSED = (".gz", ".bz2", ".xz")
 
 
 @dataclass(frozen=True)
-class Reader:
+class DataReader:
     """One kind of data. Functions are named as module:function, and imported when they are needed.
 
     what      what it is, as it follows "Give" in a message; by default its label
@@ -79,47 +79,47 @@ _HERE = __name__
 _TITLED = "a row per document, titles above the columns"
 _BATCHES = "features in batches, ids and grades whole"
 
-READERS: Table[Reader] = Table(
+READERS: NamedTable[DataReader] = NamedTable(
     "reader",
     {
-        "text": Reader(
+        "text": DataReader(
             "a file of LETOR, RankLib or SVMlight text",
             "LETOR, RankLib, SVMlight text",
             "GRADE qid:ID NUMBER:VALUE ... # document;\nLightGBM's, with the sizes of the queries\nin FILE.query",
             "of any size, packed too, in constant memory",
             options="FolderOptions",
             queries=f"{_DATA}.readers.text:read_text",
-            write=f"{_DATA}.conversion.text:write_text",
+            write=f"{_DATA}.conversion.convert:write_text",
         ),
-        "csv": Reader(
+        "csv": DataReader(
             label=".csv .tsv",
             help=_TITLED,
             note=_BATCHES,
             endings=(".csv", ".tsv", ".tab"),
             line=f"{_HERE}:is_row_of_numbers",
             options="FrameOptions",
-            table=f"{_TABLES}.files:read_table",
+            table=f"{_TABLES}.arrow_files:read_table",
             is_table_file=True,
         ),
-        "parquet": Reader(
+        "parquet": DataReader(
             label=".parquet",
             help=_TITLED,
             note=_BATCHES,
             endings=(".parquet", ".pq"),
             options="FrameOptions",
-            table=f"{_TABLES}.files:read_table",
+            table=f"{_TABLES}.arrow_files:read_table",
             is_table_file=True,
         ),
-        "arrow": Reader(
+        "arrow": DataReader(
             label=".arrow",
             help=_TITLED,
             note=_BATCHES,
             endings=(".arrow", ".feather", ".ipc"),
             options="FrameOptions",
-            table=f"{_TABLES}.files:read_table",
+            table=f"{_TABLES}.arrow_files:read_table",
             is_table_file=True,
         ),
-        "json": Reader(
+        "json": DataReader(
             ".jsonl, .json (also feature logs of Elasticsearch, OpenSearch and Solr)",
             ".jsonl .json",
             '{"qid": 7, "grade": 2, "bm25": 0.5} a line;\n'
@@ -131,7 +131,7 @@ READERS: Table[Reader] = Table(
             options="FrameOptions",
             table=f"{_TABLES}.json_documents:read_json",
         ),
-        "run": Reader(
+        "run": DataReader(
             ".run (TREC)",
             "TREC",
             ".run, or a folder of them, with --qrels FILE",
@@ -141,44 +141,48 @@ READERS: Table[Reader] = Table(
             options="FrameOptions",
             table=f"{_TABLES}.runs:read_run_table",
         ),
-        "judgments": Reader(
+        "judgments": DataReader(
             line=f"{_HERE}:is_judgment_line",
             options="FolderOptions",
             queries=f"{_HERE}:refuse_judgments",
         ),
-        "npz": Reader(
+        "npz": DataReader(
             label=".npz",
             help="arrays X, y, qid",
             endings=(".npz",),
             queries=f"{_DATA}.readers.archives:read_npz",
         ),
-        "folds": Reader(
+        "folds": DataReader(
             "a LETOR folder (Fold1 ...)",
             "Fold1 ... Fold5",
             "folders with train.txt, vali.txt, test.txt",
             options="FolderOptions",
             splits=f"{_DATA}.readers.letor:read_letor",
         ),
-        "stored": Reader(
+        "stored": DataReader(
             label="what `data --output` wrote",
             help="a folder, opened without reading it",
             folder=f"{_DATA}.disk.stored:is_stored",
             queries=f"{_DATA}.disk.stored:read_queries",
         ),
-        "queries": Reader(value=f"{_DATA}.queries:Queries", queries=f"{_DATA}.readers.objects:as_it_is"),
-        "frame": Reader(
+        "queries": DataReader(value=f"{_DATA}.queries:Queries", queries=f"{_DATA}.readers.archives:as_it_is"),
+        "frame": DataReader(
             "a data frame",
             value=f"{_DATA}.readers.frames:is_table",
             options="FrameOptions",
             table=f"{_DATA}.readers.frames:as_table",
         ),
-        "parts": Reader(value=f"{_DATA}.readers.objects:are_parts", table=f"{_DATA}.readers.objects:table_of_parts"),
-        "arrays": Reader(
-            "(X, y, qid)", value=f"{_DATA}.readers.objects:are_arrays", queries=f"{_DATA}.readers.objects:from_arrays"
+        "parts": DataReader(
+            value=f"{_DATA}.readers.archives:are_parts", table=f"{_DATA}.readers.archives:table_of_parts"
         ),
-        "lightgbm": Reader(value="lightgbm:Dataset", queries=f"{_DATA}.readers.objects:from_lightgbm"),
-        "xgboost": Reader(value="xgboost:DMatrix", queries=f"{_DATA}.readers.objects:from_xgboost"),
-        "api-search": Reader("the name api-search", splits=f"{_DATA}.api_search.dataset:load_splits", is_named=True),
+        "arrays": DataReader(
+            "(X, y, qid)", value=f"{_DATA}.readers.archives:are_arrays", queries=f"{_DATA}.readers.archives:from_arrays"
+        ),
+        "lightgbm": DataReader(value="lightgbm:Dataset", queries=f"{_DATA}.readers.archives:from_lightgbm"),
+        "xgboost": DataReader(value="xgboost:DMatrix", queries=f"{_DATA}.readers.archives:from_xgboost"),
+        "api-search": DataReader(
+            "the name api-search", splits=f"{_DATA}.api_search.dataset:load_splits", is_named=True
+        ),
     },
     group="ranktune.readers",
     error=DataError,
@@ -186,7 +190,7 @@ READERS: Table[Reader] = Table(
 """In the order in which they are tried on a source."""
 
 
-def find_reader(source: object) -> Reader | None:
+def find_reader(source: object) -> DataReader | None:
     """Return the reader of a source, None where there is none; of a file that does not exist, by its name alone."""
     if is_name(source):
         return READERS[str(source)]
@@ -202,12 +206,12 @@ def find_reader(source: object) -> Reader | None:
     return _by_ending(offered, path) or _recognising(offered, "line", first_line(path)) or READERS["text"]
 
 
-def _by_ending(names: Iterable[str], path: Path) -> Reader | None:
+def _by_ending(names: Iterable[str], path: Path) -> DataReader | None:
     suffix = ending(path).lower()
     return next((reader for reader in map(READERS.find, names) if suffix in reader.endings), None)
 
 
-def _recognising(names: Iterable[str], field: str, value: object) -> Reader | None:
+def _recognising(names: Iterable[str], field: str, value: object) -> DataReader | None:
     readers = (reader for reader in map(READERS.find, names) if getattr(reader, field))
     return next((reader for reader in readers if _holds(getattr(reader, field), value)), None)
 
@@ -233,7 +237,7 @@ WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".ods")
 """Endings of spreadsheets, which are not read."""
 
 
-def reader_of(source: object) -> Reader:
+def reader_of(source: object) -> DataReader:
     """Return the reader of a source. Raises DataError where there is none, or no such file."""
     if isinstance(source, str | Path) and Path(source).suffix.lower() in WORKBOOKS:
         raise DataError(f"{source} is a spreadsheet: save its sheet as .csv, or give the frame of pandas.read_excel.")
@@ -248,7 +252,7 @@ def reader_of(source: object) -> Reader:
     return reader
 
 
-def check_part(reader: Reader, source: object) -> None:
+def check_part(reader: DataReader, source: object) -> None:
     """Raise DataError where a source is a whole data set, which cannot be read as one part."""
     if reader.is_named:
         raise DataError(
@@ -261,9 +265,9 @@ def check_part(reader: Reader, source: object) -> None:
         raise DataError(f"{source}: is {kind}, not one file. Name a file in it.")
 
 
-def check_options(reader: Reader, options: JsonView, source: object) -> None:
+def check_options(reader: DataReader, options: JsonView, source: object) -> None:
     """Raise ParameterError for an option that reading a source does not have."""
-    known = reader.option_names
+    names = reader.option_names
     what = source if isinstance(source, str | Path) else type(source).__name__
     columns = READERS["frame"].option_names
     for name, value in options.items():
@@ -274,8 +278,8 @@ def check_options(reader: Reader, options: JsonView, source: object) -> None:
                 f"{name}='{shown}' names columns of a table, and {what} has none: its features have numbers. Leave "
                 f"{name} out, or give a csv, Parquet or jsonl file or a data frame."
             )
-        if name not in known:
-            hint = nearest(name, known) if known else "It has none."
+        if name not in names:
+            hint = nearest(name, names) if names else "It has none."
             raise ParameterError(f"{name}= is not an option of reading {what}. {hint}")
 
 
@@ -377,8 +381,10 @@ def is_row_of_numbers(line: str) -> bool:
 
 def count_cells(line: str, separator: str) -> int:
     """Return how many cells a line has if it has several and all are numbers, else 0."""
-    from ranktune.solvers.data.columns.amounts import MISSING
-    from ranktune.solvers.data.columns.grammar import number_of  # loads NumPy
+    from ranktune.solvers.data.columns.grammar import (
+        MISSING,
+        number_of,  # loads NumPy
+    )
 
     cells = [cell.strip() for cell in line.split(separator)]
     present = [cell for cell in cells if cell not in MISSING]

@@ -20,33 +20,32 @@ from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
 from ranktune.solvers.data.columns.arrow import TableColumn, as_arrow, encoded_values, is_frame, numbered, table_column
 from ranktune.solvers.data.columns.dates import dates, with_dates
-from ranktune.solvers.data.columns.encoding import Encoding, check_features
+from ranktune.solvers.data.columns.encoding import TableEncoding, check_features
 from ranktune.solvers.data.columns.grammar import number_of, repeated, values_by_name
-from ranktune.solvers.data.columns.learning import Taken, learn, taken
-from ranktune.solvers.data.columns.meanings import usual_grades
-from ranktune.solvers.data.columns.roles import GRADES_RULE, Roles, Wanted, name_grades, number_each, roles
+from ranktune.solvers.data.columns.learning import FeatureColumn, feature_columns, learn
+from ranktune.solvers.data.columns.roles import GRADES_RULE, Roles, WantedRoles, name_grades, number_each, roles
 from ranktune.solvers.data.columns.table import COLUMNS, OPTIONS, column_of
-from ranktune.solvers.data.columns.usual import plain, usual
+from ranktune.solvers.data.columns.usual import plain, usual, usual_grades
 from ranktune.solvers.data.columns.values import contents, encoded, numbers
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.query_columns.column import Column
-from ranktune.solvers.data.readers.judgments import Judgments
+from ranktune.solvers.data.query_columns import Column
+from ranktune.solvers.data.readers.judgments import GradeTable
 from ranktune.solvers.data.readers.parsing.options import Missing
 
 
 def is_table(value: object) -> bool:
-    """Return whether value is a data frame, or a `Table` of one."""
-    return isinstance(value, Table) or is_frame(value)
+    """Return whether value is a data frame, or a `FrameTable` of one."""
+    return isinstance(value, FrameTable) or is_frame(value)
 
 
-def as_table(value: object) -> Table:
-    """Return a data frame, or a `Table` of one, as a table."""
-    return value if isinstance(value, Table) else Table(value)
+def as_table(value: object) -> FrameTable:
+    """Return a data frame, or a `FrameTable` of one, as a table."""
+    return value if isinstance(value, FrameTable) else FrameTable(value)
 
 
 @dataclass(frozen=True)
-class Table:
+class FrameTable:
     """An Arrow table, and what is known of it besides its columns. It is made of any data frame.
 
     features are the feature columns where the format of the file says which they are. sizes are the numbers of
@@ -68,13 +67,13 @@ class Table:
         object.__setattr__(self, "index", tuple(name for name in index if name is not None))
         object.__setattr__(self, "frame", as_arrow(self.frame))
 
-    def roles(self, wanted: Wanted, known: Known | None = None, *, qrels: bool = False) -> Roles:
+    def roles(self, wanted: WantedRoles, schema: FeatureSchema | None = None, *, qrels: bool = False) -> Roles:
         """Return how the columns are taken."""
         names = tuple(self.frame.column_names)
         if self.frame.num_rows == 0:
             raise DataError("the frame has no rows: there must be one a document.")
         if self.ids is not None:
-            needed = names if known is None else set(known.columns)
+            needed = names if schema is None else set(schema.columns)
             return Roles({}, tuple(name for name in names if name in needed))
         try:
             return roles(names, wanted, known_features=self.features, grouped=self.sizes is not None, qrels=qrels)
@@ -90,11 +89,11 @@ class Table:
         return self.ids if roles["query"] is None else _ids(self.frame, roles["query"])
 
 
-class Known(NamedTuple):
+class FeatureSchema(NamedTuple):
     """The features that a table must give, those of a model or of the training data, and how columns become them."""
 
     feature_names: tuple[str, ...]
-    encoding: Encoding
+    encoding: TableEncoding
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -103,25 +102,29 @@ class Known(NamedTuple):
 
 
 def queries_of(
-    table: Table, wanted: Wanted, missing: Missing = "keep", qrels: Judgments | None = None, known: Known | None = None
+    table: FrameTable,
+    wanted: WantedRoles,
+    missing: Missing = "keep",
+    qrels: GradeTable | None = None,
+    schema: FeatureSchema | None = None,
 ) -> Queries:
     """Return the rows of a table grouped by query, with the grades of qrels where they are given."""
     check_choice("missing", missing, get_args(Missing))
     frame = table.frame
-    if known is not None and wanted.features is not None:
-        check_features(frame.column_names, known.columns, exact=False)
-    columns = table.roles(wanted, known, qrels=qrels is not None)
+    if schema is not None and wanted.features is not None:
+        check_features(frame.column_names, schema.columns, exact=False)
+    columns = table.roles(wanted, schema, qrels=qrels is not None)
     ids = table.query_ids(columns)
     documents = None if columns["document"] is None else _ids(frame, columns["document"])
     judged = None if qrels is None or table.grades is not None else qrels.of(ids, documents)
-    if judged is not None and judged.kept is not None:
-        kept = judged.kept
-        frame, ids, documents = frame.filter(pa.array(kept)), np.asarray(ids)[kept], np.asarray(documents)[kept]
+    if judged is not None and judged.used is not None:
+        used = judged.used
+        frame, ids, documents = frame.filter(pa.array(used)), np.asarray(ids)[used], np.asarray(documents)[used]
     sizes = table.sizes if ids is None else None
-    frame = frame if known is not None else with_dates(frame, columns.features)
-    known = known or _learnt(frame, columns, ids, sizes, missing=missing, levels=wanted.levels)
-    check_features(columns.features, known.columns)
-    X = encoded(frame, known.feature_names, known.encoding, missing)
+    frame = frame if schema is not None else with_dates(frame, columns.features)
+    schema = schema or _learnt(frame, columns, ids, sizes, missing=missing, levels=wanted.levels)
+    check_features(columns.features, schema.columns)
+    X = encoded(frame, schema.feature_names, schema.encoding, missing)
     y: ArrayLike
     if table.grades is not None:
         y = table.grades
@@ -131,19 +134,21 @@ def queries_of(
         y = np.zeros(frame.num_rows)
     else:
         y = _grades(frame, columns["grade"], wanted)
-    queries = Queries.from_arrays(X, y, qid=ids, group=sizes, document_ids=documents, feature_names=known.feature_names)
-    cells = None if wanted.grade is None else contents(frame, known.encoding)  # to score alone they do not matter
+    queries = Queries.from_arrays(
+        X, y, qid=ids, group=sizes, document_ids=documents, feature_names=schema.feature_names
+    )
+    cells = None if wanted.grade is None else contents(frame, schema.encoding)  # to score alone they do not matter
     rows = slice(None) if queries.rows is None else queries.rows
-    queries = replace(queries, encoding=known.encoding).replaced(contents=None if cells is None else cells[rows])
+    queries = replace(queries, encoding=schema.encoding).replaced(contents=None if cells is None else cells[rows])
     _check_documents_once(queries)
     labels = {name: label for option, name in OPTIONS.items() if (label := columns[option]) is not None}
-    given = {name: _values(table_column(frame, label), column_of(name)) for name, label in labels.items()}
+    arrays = {name: _values(table_column(frame, label), column_of(name)) for name, label in labels.items()}
     if judged is not None and judged.weights is not None:
-        given.setdefault("document_weights", judged.weights)
-    if (name := columns["session"]) is not None and "times" in given:
-        given["times"] = _latest_of_sessions(_ids(frame, name), given["times"])
+        arrays.setdefault("document_weights", judged.weights)
+    if (name := columns["session"]) is not None and "times" in arrays:
+        arrays["times"] = _latest_of_sessions(_ids(frame, name), arrays["times"])
     called = {name: f"the {COLUMNS[name].what} column {label!r}" for name, label in labels.items()}
-    queries = queries.given(called, **given)
+    queries = queries.given(called, **arrays)
     if (name := columns["order"]) is not None:
         queries = _by_time(queries, _times(table_column(frame, name)))
     return queries
@@ -151,27 +156,29 @@ def queries_of(
 
 def _learnt(
     frame: pa.Table, roles: Roles, ids: Ids | None, sizes: Sequence[int] | None, *, missing: str, levels: int
-) -> Known:
+) -> FeatureSchema:
     """Return the features of a training table and how its columns become them."""
     encoding = learn(frame, roles, cache(lambda: _query_of_row(frame.num_rows, ids, sizes)), missing, levels)
-    return Known(tuple(name for label in roles.features for name in encoding.features_of(label)), encoding)
+    return FeatureSchema(tuple(name for label in roles.features for name in encoding.features_of(label)), encoding)
 
 
-def learnt(table: Table, wanted: Wanted, missing: Missing, *, qrels: bool) -> Known:
+def learnt(table: FrameTable, wanted: WantedRoles, missing: Missing, *, qrels: bool) -> FeatureSchema:
     """Return the features of a training table and how its columns become them."""
     return _learnt(*_training_rows(table, wanted, qrels), missing=missing, levels=wanted.levels)
 
 
-def taken_as(table: Table, wanted: Wanted, missing: Missing, *, qrels: bool) -> tuple[Roles, dict[str, Taken]]:
+def taken_as(
+    table: FrameTable, wanted: WantedRoles, missing: Missing, *, qrels: bool
+) -> tuple[Roles, dict[str, FeatureColumn]]:
     """Return how the columns of a training table are taken, and as what the feature columns."""
     frame, columns, ids, sizes = _training_rows(table, wanted, qrels)
-    return columns, taken(
+    return columns, feature_columns(
         frame, columns, cache(lambda: _query_of_row(frame.num_rows, ids, sizes)), missing, wanted.levels
     )
 
 
 def _training_rows(
-    table: Table, wanted: Wanted, qrels: bool
+    table: FrameTable, wanted: WantedRoles, qrels: bool
 ) -> tuple[pa.Table, Roles, Ids | None, Sequence[int] | None]:
     columns = table.roles(wanted, qrels=qrels)
     ids = table.query_ids(columns)
@@ -185,12 +192,12 @@ def _query_of_row(n_rows: int, ids: Ids | None, sizes: Sequence[int] | None) -> 
     return put_back(numbers, grouping.rows)
 
 
-def _grades(frame: pa.Table, name: str, wanted: Wanted) -> Array:
+def _grades(frame: pa.Table, name: str, wanted: WantedRoles) -> Array:
     """Return the grades, (n_rows,); ratings that were not named as the grade may be those of a product."""
     column = table_column(frame, name)
     others = [other for other in frame.column_names if other not in (name, *wanted.named)]
-    known = values_by_name(wanted.grades or (), GRADES_RULE, number_of)
-    if plain(name) in usual("rating") and wanted.grade == Wanted.grade and column.is_numeric:
+    grade_of = values_by_name(wanted.grades or (), GRADES_RULE, number_of)
+    if plain(name) in usual("rating") and wanted.grade == WantedRoles.grade and column.is_numeric:
         values = numbers(column, "grade", "keep")
         if not np.array_equal(values, np.round(values)):
             raise name_grades(
@@ -200,11 +207,11 @@ def _grades(frame: pa.Table, name: str, wanted: Wanted) -> Array:
             )
     elif column.is_text:
         texts = numbered(column)[1]
-        words = [text for text in texts if text not in known and number_of(text) is None]
+        words = [text for text in texts if text not in grade_of and number_of(text) is None]
         if words:
             problem = f"the grade column {name!r} holds words such as {words[0][:40]!r}, {len(words):,} in all."
-            raise number_each(problem, words, known or usual_grades(texts), others)
-    return numbers(column, "grade", read=(lambda text: known.get(text, number_of(text))) if known else number_of)
+            raise number_each(problem, words, grade_of or usual_grades(texts), others)
+    return numbers(column, "grade", read=(lambda text: grade_of.get(text, number_of(text))) if grade_of else number_of)
 
 
 def _check_documents_once(queries: Queries) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Unpack
 
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import FolderOptions
 from ranktune.solvers.data.readers.text import read_text
-from ranktune.solvers.data.split import Split
 
 _PARTS = {"train": ("train",), "vali": ("vali", "valid", "validation"), "test": ("test",)}
 _ENDINGS = (".txt", ".txt.gz", ".txt.bz2", "")
@@ -21,7 +21,7 @@ def is_letor_folder(path: str | Path) -> bool:
     return folder.is_dir() and bool(_folds(folder) or _part(folder, "train"))
 
 
-def read_letor(path: str | Path, **options: Unpack[FolderOptions]) -> list[Split]:
+def read_letor(path: str | Path, **options: Unpack[FolderOptions]) -> list[QuerySplit]:
     """Return one split per fold, named as its folder (Fold1 ...); a folder that is one fold gives one split.
 
     Parameters
@@ -63,7 +63,7 @@ def _part(fold: Path, part: str) -> Path | None:
     return next((file for file in candidates if file.is_file()), None)
 
 
-def _read_fold(fold: Path, options: FolderOptions) -> Split:
+def _read_fold(fold: Path, options: FolderOptions) -> QuerySplit:
     files = {part: _part(fold, part) for part in _PARTS}
     if files["train"] is None:
         raise DataError(f"{fold}: has no train.txt. A fold holds train.txt, vali.txt and test.txt.")
@@ -74,7 +74,7 @@ def _read_fold(fold: Path, options: FolderOptions) -> Split:
         file = files[name]
         return None if file is None else read_text(file, **fixed)
 
-    return Split(fold.name, train, part("vali"), part("test"))
+    return QuerySplit(fold.name, train, part("vali"), part("test"))
 
 
 def _hint(folder: Path) -> str:

@@ -2,6 +2,10 @@
 
 A line is GRADE qid:ID INDEX:VALUE ... # comment. Features that a line leaves out are 0. A comment names the
 document: "#docid = X inc = ..." as LETOR writes it gives X, any other comment the whole comment.
+
+Small texts of the commonest form are read without kernels, which take longer to load than the texts take to read, and
+to the same bits. The form is one of `parser`: whole grades, query ids that are whole numbers, features that rise, and
+values of at most seven digits before the point and seven behind it.
 """
 
 from __future__ import annotations
@@ -24,13 +28,28 @@ from ranktune.solvers.data.columns.roles import GRADES_RULE
 from ranktune.solvers.data.grouping import Grouping, group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.decimals import Bytes, exact_double, exact_single
-from ranktune.solvers.data.readers.parsing.faults import fault_error, line_of, second_occurrence
-from ranktune.solvers.data.readers.parsing.feature_rows import Rows
+from ranktune.solvers.data.readers.parsing.entries import (
+    BELOW_SINGLE,
+    MIDWAY,
+    QueryRuns,
+    decoded,
+    group_file,
+    group_sizes,
+    text_array,
+)
+from ranktune.solvers.data.readers.parsing.feature_rows import RowCollector
 from ranktune.solvers.data.readers.parsing.options import Layout, LineOptions, Missing
-from ranktune.solvers.data.readers.parsing.parse_buffers import Columns, Fault, Grouped, ParseBuffers, ParseResult
+from ranktune.solvers.data.readers.parsing.parse_buffers import (
+    Columns,
+    Grouped,
+    LineFault,
+    ParseBuffers,
+    ParseResult,
+    fault_error,
+    line_of,
+    second_occurrence,
+)
 from ranktune.solvers.data.readers.parsing.parser import in_order, parse
-from ranktune.solvers.data.readers.parsing.query_runs import QueryRuns, decoded, group_file, group_sizes, text_array
-from ranktune.solvers.data.readers.parsing.small_texts import SMALL_TEXT, parse_common
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks
 
 _FORM = "A line is GRADE qid:ID INDEX:VALUE ... # comment."
@@ -94,7 +113,7 @@ def read_text(
     ([[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]], ['a', 'b'])
     """
     blocks = TextBlocks(Path(path), n_features=n_features, **options)
-    rows = Rows(options.get("layout", "auto"), blocks.dtype, n_features)
+    rows = RowCollector(options.get("layout", "auto"), blocks.dtype, n_features)
     parts: list[Floats] = []
     documents: list[Sequence[str] | int] = []  # an int: so many rows without a comment
     for block in blocks:
@@ -155,8 +174,8 @@ class TextBlocks:
         self._grouped = Grouped.UNKNOWN
         self._unsorted_at = 0
         self._runs = QueryRuns()
-        known = values_by_name(grades, GRADES_RULE, number_of) if grades else {}
-        self._grades = {word.encode(): repr(number).encode() for word, number in known.items()}
+        grade_of = values_by_name(grades, GRADES_RULE, number_of) if grades else {}
+        self._grades = {word.encode(): repr(number).encode() for word, number in grade_of.items()}
 
     def __iter__(self) -> Iterator[TextBlock]:
         """Yield the blocks of the file, once. Raises DataError at the first fault."""
@@ -168,8 +187,8 @@ class TextBlocks:
 
     def _numbered(self, text: Bytes) -> Bytes:
         """Return lines with the numbers of grades in place of the words that stand for them."""
-        known = self._grades
-        graded = re.sub(rb"(?m)^([ \t]*)([^\s#]+)", lambda hit: hit[1] + known.get(hit[2], hit[2]), text.tobytes())
+        grade_of = self._grades
+        graded = re.sub(rb"(?m)^([ \t]*)([^\s#]+)", lambda hit: hit[1] + grade_of.get(hit[2], hit[2]), text.tobytes())
         return np.frombuffer(bytearray(graded), dtype=np.uint8)
 
     def _parse(self, text: Bytes, into: ParseBuffers) -> ParseResult:
@@ -194,7 +213,7 @@ class TextBlocks:
             values, columns = self._sorted(text, into, values, columns, ends)
         if self.n_features is not None and result.width > self.n_features:
             self._raise_width(text, into, columns, ends, self.n_features)
-        if result.fault != Fault.NONE:  # last: the rows before it may hold an earlier fault
+        if result.fault != LineFault.NONE:  # last: the rows before it may hold an earlier fault
             self._raise(text, result.fault, result.offset)
         block = None
         if n_rows:
@@ -217,7 +236,7 @@ class TextBlocks:
             raise DataError(f"{self.position.path}: no line has a feature. {_FORM}")
         return n_features
 
-    def _raise(self, text: Bytes, fault: Fault, offset: int) -> None:
+    def _raise(self, text: Bytes, fault: LineFault, offset: int) -> None:
         limit, dtype = self.max_features, self.dtype.name
         raise fault_error(self._at, text, fault, offset, max_features=limit, dtype=dtype)
 
@@ -237,18 +256,20 @@ class TextBlocks:
             if which < 0:
                 into.grades[-1 - which] = exact_double(number)
                 if not 0.0 <= into.grades[-1 - which] < math.inf:
-                    self._raise(text, Fault.GRADE_NEGATIVE if number[0] == "-" else Fault.GRADE_NOT_FINITE, first)
+                    self._raise(
+                        text, LineFault.GRADE_NEGATIVE if number[0] == "-" else LineFault.GRADE_NOT_FINITE, first
+                    )
                 continue
             double = exact_double(number)
             value = exact_single(number) if self._single else double
             if is_largest(double):
                 if self.missing == "error":
-                    self._raise(text, Fault.VALUE_MISSING, first)
+                    self._raise(text, LineFault.VALUE_MISSING, first)
                 value, self._marked = math.nan if self.missing == "keep" else 0.0, True
                 self.has_missing |= self.missing == "keep"
             elif math.isinf(value):
                 if self.missing != "zero" or math.isfinite(double):
-                    self._raise(text, Fault.VALUE_TOO_LARGE, first)
+                    self._raise(text, LineFault.VALUE_TOO_LARGE, first)
                 value = 0.0
             into.values[which] = value
 
@@ -267,7 +288,7 @@ class TextBlocks:
         if len(twice):
             index = int(columns[twice[0]]) + self.base
             line = int(into.lines[row[twice[0]]])
-            self._raise(text, Fault.INDEX_TWICE, second_occurrence(text, line, index))
+            self._raise(text, LineFault.INDEX_TWICE, second_occurrence(text, line, index))
         return values, columns
 
     def grouping(self, qid: Ids | None, group: Sizes | None) -> Grouping:
@@ -323,3 +344,38 @@ def _document_ids(documents: list[Sequence[str] | int]) -> Array | None:
     if all(isinstance(part, int) for part in documents):
         return None
     return text_array([name for part in documents for name in ([""] * part if isinstance(part, int) else part)])
+
+
+SMALL_TEXT = 1 << 23  # bytes of a file
+
+_LINE = re.compile(
+    rb"(\d{1,9}) qid:(0|[1-9]\d{0,17})((?: \d{1,7}:-?\d{1,7}(?:\.\d{1,7})?)+)[ \t\r]*"
+    rb"(?:#[# \t]*(?:docid[ \t]*=[ \t]*([^ \t\r\n\0]*)[^\n\0]*|([^\n\0]*?)[ \t\r]*))?\n"
+)
+
+
+def parse_common(text: Bytes, into: ParseBuffers, base: int, max_features: int, single: bool) -> ParseResult | None:
+    """Parse a text of the commonest form, None for any other."""
+    lines, end = list(_LINE.finditer(text.tobytes())), len(text)
+    if not lines or sum(len(line[0]) for line in lines) < end:
+        return None
+    entries = np.fromstring(b"".join(line[3] for line in lines).replace(b":", b" "), sep=" ").reshape(-1, 2)
+    columns, values = entries[:, 0].astype(np.int32) - base, entries[:, 1].copy()
+    ends = np.cumsum([line[3].count(b":") for line in lines])
+    rises = np.diff(columns, prepend=-1) > 0
+    rises[ends[:-1]] = True
+    if not rises.all() or columns.min() < 0 or columns.max() >= max_features:
+        return None
+    if single and (values.view(np.uint64) & BELOW_SINGLE == MIDWAY).any():
+        return None
+    n_rows, n_values, width = len(lines), len(values), int(columns.max()) + 1
+    into.values[:n_values], into.columns[:n_values], into.ends[:n_rows] = values, columns, ends
+    into.grades[:n_rows] = [float(line[1]) for line in lines]
+    into.lines[:n_rows] = [line.start() for line in lines]
+    starts = [row for row, line in enumerate(lines) if row == 0 or line[2] != lines[row - 1][2]]
+    into.runs[: len(starts)] = [(row, *lines[row].span(2), 1, int(lines[row][2])) for row in starts]
+    into.comments[:n_rows] = [line.span(line.lastindex or 0) if line.lastindex != 3 else (end, end) for line in lines]
+    commented = bool(np.diff(into.comments[:n_rows]).any())
+    return ParseResult(
+        LineFault.NONE, end, n_rows, n_values, len(starts), 0, n_rows, width, False, commented, Grouped.YES, False
+    )

@@ -14,16 +14,17 @@ import numpy as np
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.core.table import named
-from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, Decision, Undecided, answered
-from ranktune.solvers.data.columns.encoding import Encoding, alike
-from ranktune.solvers.data.columns.roles import ROLES, Wanted
+from ranktune.solvers.data.blocks import QuerySplit
+from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, ColumnQuestion, Undecided, answered
+from ranktune.solvers.data.columns.encoding import TableEncoding, alike
+from ranktune.solvers.data.columns.roles import ROLES, WantedRoles
 from ranktune.solvers.data.columns.table import OPTIONS, column_of
 from ranktune.solvers.data.conversion.cache import is_worth_keeping, read_cached
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.query_columns.column import DOCUMENT
+from ranktune.solvers.data.query_columns import DOCUMENT
 from ranktune.solvers.data.readers.formats import (
     READERS,
-    Reader,
+    DataReader,
     check_options,
     check_part,
     find_reader,
@@ -31,18 +32,17 @@ from ranktune.solvers.data.readers.formats import (
     reader_of,
 )
 from ranktune.solvers.data.readers.judgments import read_judgments
+from ranktune.solvers.data.readers.parsing.entries import BESIDE, columns_beside, file_beside
 from ranktune.solvers.data.readers.parsing.options import LoadOptions, ReadOptions
-from ranktune.solvers.data.readers.parsing.query_runs import BESIDE, columns_beside, file_beside
 from ranktune.solvers.data.readers.parsing.streams import check_path
 from ranktune.solvers.data.sources.inspection import questions_on, suspects
-from ranktune.solvers.data.split import Split
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.columns import TEXT_RULES, aligned, as_taken, leaves_out_missing
 
 if TYPE_CHECKING:
-    from ranktune.solvers.data.readers.frames import Known, Table
+    from ranktune.solvers.data.readers.frames import FeatureSchema, FrameTable
 
-__all__ = ["Split", "load", "read"]
+__all__ = ["QuerySplit", "load", "read"]
 
 
 _TRAIN_ONLY = ("n_features", "group", "layout")  # options that do not apply to vali and test
@@ -50,7 +50,9 @@ MANY_DOCUMENTS = 100
 """Documents of which some has a feature with a number in the later half, where the model learned from such."""
 
 
-def load(train: object, *, vali: object = None, test: object = None, **options: Unpack[LoadOptions]) -> list[Split]:
+def load(
+    train: object, *, vali: object = None, test: object = None, **options: Unpack[LoadOptions]
+) -> list[QuerySplit]:
     """Read training data, with validation and test data where there are any.
 
     Parameters
@@ -91,13 +93,13 @@ def load(train: object, *, vali: object = None, test: object = None, **options: 
         if vali is not None or test is not None:
             raise DataError(f"{train} brings its own validation and test queries. Leave vali and test out.")
         check_options(reader, options, train)
-        splits: list[Split] = named(reader.splits)(train, **options)
+        splits: list[QuerySplit] = named(reader.splits)(train, **options)
         return splits
     fitted = read(train, **options)
     parts = [
         None if part is None else _like(fitted, part, what, options) for part, what in ((vali, "vali"), (test, "test"))
     ]
-    return [Split(name_of(train), fitted, *parts)]
+    return [QuerySplit(name_of(train), fitted, *parts)]
 
 
 def read(
@@ -105,7 +107,7 @@ def read(
     *,
     n_features: int | None = None,
     feature_names: Sequence[str] | None = None,
-    encoding: Encoding | None = None,
+    encoding: TableEncoding | None = None,
     graded: bool = True,
     solver: str = "",
     **options: Unpack[ReadOptions],
@@ -132,7 +134,7 @@ def read(
         That of the model that scores the documents, by which it takes them.
     **options
         Options of `read_text` (dtype, one_based, missing, max_features, layout, qid, group, grades)
-        for text; of `Wanted` (grade, grades, qid, document, features, drop, levels, weight,
+        for text; of `WantedRoles` (grade, grades, qid, document, features, drop, levels, weight,
         document_weight, position, time, group_by_time, session, missing) for tables and frames, and qrels, a file of
         judgments that gives the grades.
 
@@ -160,20 +162,20 @@ def read(
     names = None if feature_names is None else tuple(feature_names)
     n_features = len(names) if n_features is None and names is not None else n_features
     what = str(source) if isinstance(source, str | Path) else "the data"
-    known = _known(names, encoding)
+    schema = _known(names, encoding)
     reader = reader_of(source)
     check_part(reader, source)
     if reader.has_columns:
         _fit_to_model(options, names, encoding, graded=graded)
     if solver in TEXT_RULES and is_text(source):
         options = cast(ReadOptions, {**options, **TEXT_RULES[solver]})
-    queries = _read(reader, source, options, known, n_features)
+    queries = _read(reader, source, options, schema, n_features)
     if leaves_out_missing(solver) and reader is READERS["stored"] and queries.feature_names is None:
         raise DataError(
             f"{source}: to a model of XGBoost, a feature that a line leaves out is missing, and what "
             "ranktune.convert wrote does not tell it from 0. Give the file that was converted."
         )
-    _check_alike(queries, known, what)
+    _check_alike(queries, schema, what)
     return queries if n_features is None else aligned(queries, n_features, names, what)
 
 
@@ -223,7 +225,9 @@ def warn_of_other_features(queries: Queries, source: object, n_features: int) ->
         )
 
 
-def open_table(source: object, wanted: Wanted | None = None, encoding: Encoding | None = None) -> Table | None:
+def open_table(
+    source: object, wanted: WantedRoles | None = None, encoding: TableEncoding | None = None
+) -> FrameTable | None:
     """Return a table file or a data frame as a table, which load and read take too; None for any other source.
 
     wanted says which columns are ids. The columns that an encoding knows as categories or dates are read as text where
@@ -231,23 +235,23 @@ def open_table(source: object, wanted: Wanted | None = None, encoding: Encoding 
     """
     if not is_table(source) or (isinstance(source, str | Path) and not Path(source).exists()):
         return None
-    return _table(reader_of(source), source, wanted or Wanted(), encoding)
+    return _table(reader_of(source), source, wanted or WantedRoles(), encoding)
 
 
-def _table(reader: Reader, source: object, wanted: Wanted, encoding: Encoding | None) -> Table:
+def _table(reader: DataReader, source: object, wanted: WantedRoles, encoding: TableEncoding | None) -> FrameTable:
     """Return what a reader makes of a source as a table."""
     from ranktune.solvers.data.readers.frames import as_table  # imports Arrow, which only tables need
 
     if not isinstance(source, str | Path):
         return as_table(named(reader.table)(source))
     path = Path(source)
-    given = (wanted, () if encoding is None else tuple(encoding.columns)) if reader.is_table_file else ()
-    return replace(as_table(named(reader.table)(path, *given)), path=path)
+    arguments = (wanted, () if encoding is None else tuple(encoding.columns)) if reader.is_table_file else ()
+    return replace(as_table(named(reader.table)(path, *arguments)), path=path)
 
 
-def decisions_of(table: Table, options: ReadOptions) -> tuple[list[Decision], ReadOptions]:
+def decisions_of(table: FrameTable, options: ReadOptions) -> tuple[list[ColumnQuestion], ReadOptions]:
     """Return all that is to be decided about a table, and options with the answers without which it cannot be read."""
-    asked = list[Decision]()
+    asked = list[ColumnQuestion]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # reading it warns
         while True:
@@ -270,16 +274,16 @@ def decisions_of(table: Table, options: ReadOptions) -> tuple[list[Decision], Re
                 return [*asked, *questions_on(suspects(queries), options.get("features"))], options
 
 
-def _known(names: tuple[str, ...] | None, encoding: Encoding | None) -> Known | None:
+def _known(names: tuple[str, ...] | None, encoding: TableEncoding | None) -> FeatureSchema | None:
     if names is None or encoding is None:
         return None
-    from ranktune.solvers.data.readers.frames import Known
+    from ranktune.solvers.data.readers.frames import FeatureSchema
 
-    return Known(names, encoding)
+    return FeatureSchema(names, encoding)
 
 
-def _check_alike(queries: Queries, known: Known | None, what: str) -> None:
-    if known is not None and not alike(queries.encoding, known.encoding):
+def _check_alike(queries: Queries, schema: FeatureSchema | None, what: str) -> None:
+    if schema is not None and not alike(queries.encoding, schema.encoding):
         raise DataError(
             f"{what}: its dates or categories were taken in another way than those of the training data. Give the "
             "table itself instead of Queries, or read it by the feature_names and the encoding of the training Queries."
@@ -287,7 +291,7 @@ def _check_alike(queries: Queries, known: Known | None, what: str) -> None:
 
 
 def _fit_to_model(
-    options: ReadOptions, names: tuple[str, ...] | None, encoding: Encoding | None, *, graded: bool
+    options: ReadOptions, names: tuple[str, ...] | None, encoding: TableEncoding | None, *, graded: bool
 ) -> None:
     """Change options to the columns of a model: its features are known, and without grades only they matter."""
     if names is not None:
@@ -302,36 +306,40 @@ def _fit_to_model(
 
 
 def _read(
-    reader: Reader, source: object, options: ReadOptions, known: Known | None, n_features: int | None = None
+    reader: DataReader,
+    source: object,
+    options: ReadOptions,
+    schema: FeatureSchema | None,
+    n_features: int | None = None,
 ) -> Queries:
     check_options(reader, options, source)
-    given: Json = {**options}
+    arguments: Json = {**options}
     if n_features is not None and "n_features" in reader.option_names:
-        given["n_features"] = n_features
+        arguments["n_features"] = n_features
     place = Path(source) if isinstance(source, str | Path) else source
 
     def whole() -> Queries:
         if reader.table:
-            table = _table(reader, source, Wanted.of(options), None if known is None else known.encoding)
-            return _from_table(table, options, known)
-        queries: Queries = named(reader.queries)(place, **given)
+            table = _table(reader, source, WantedRoles.of(options), None if schema is None else schema.encoding)
+            return _from_table(table, options, schema)
+        queries: Queries = named(reader.queries)(place, **arguments)
         return queries
 
     if not isinstance(place, Path):
         return whole()
     beside = reader in (READERS["text"], READERS["csv"]) and file_beside(place, *BESIDE) is not None
-    kept = not beside and options.get("layout") != "written"  # what is kept is of the file alone, without its zeros
-    if known is None and kept and is_worth_keeping(place):
-        return read_cached(place, whole, cast(LoadOptions, given))
+    cached = not beside and options.get("layout") != "written"  # what is kept is of the file alone, without its zeros
+    if schema is None and cached and is_worth_keeping(place):
+        return read_cached(place, whole, cast(LoadOptions, arguments))
     queries = whole()
     return queries.given(**columns_beside(place, queries.n_documents)) if beside else queries
 
 
-def _from_table(table: Table, options: ReadOptions, known: Known | None = None) -> Queries:
+def _from_table(table: FrameTable, options: ReadOptions, schema: FeatureSchema | None = None) -> Queries:
     try:
-        return _queries_of(table, options, known)
+        return _queries_of(table, options, schema)
     except Undecided as error:
-        asked = error.decisions if known is not None else decisions_of(table, options)[0]
+        asked = error.decisions if schema is not None else decisions_of(table, options)[0]
         raise Undecided(asked, str(table.path or "")) from None
     except DataError as error:
         if table.path is None:
@@ -339,39 +347,39 @@ def _from_table(table: Table, options: ReadOptions, known: Known | None = None) 
         raise DataError(f"{table.path}: {error}") from None
 
 
-def _queries_of(table: Table, options: ReadOptions, known: Known | None = None) -> Queries:
+def _queries_of(table: FrameTable, options: ReadOptions, schema: FeatureSchema | None = None) -> Queries:
     from ranktune.solvers.data.readers.frames import queries_of
 
     qrels = options.get("qrels")
     judgments = None if qrels is None else read_judgments(qrels, options)
-    if known is not None:
-        options = _with_roles(options, known.encoding, table)
-    return queries_of(table, Wanted.of(options), options.get("missing", "keep"), judgments, known)
+    if schema is not None:
+        options = _with_roles(options, schema.encoding, table)
+    return queries_of(table, WantedRoles.of(options), options.get("missing", "keep"), judgments, schema)
 
 
-def _with_roles(options: ReadOptions, encoding: Encoding, table: Table) -> ReadOptions:
+def _with_roles(options: ReadOptions, encoding: TableEncoding, table: FrameTable) -> ReadOptions:
     """Return options with those that are not given as they were for the training table, if those columns exist."""
     present = set(table.frame.column_names)
     columns = {role.option: getattr(encoding, name) for name, role in ROLES.items() if hasattr(encoding, name)}
-    taken = {option: name for option, name in columns.items() if name in present}
+    roles = {option: name for option, name in columns.items() if name in present}
     of_documents = [option for option, name in OPTIONS.items() if column_of(name).of == DOCUMENT]
     fitting = ["session", *of_documents]  # for fitting alone: others may lack it
-    given = {name: value for name, value in options.items() if name not in fitting or value in present}
-    return cast(ReadOptions, {"missing": encoding.missing, **taken, **given})
+    chosen = {name: value for name, value in options.items() if name not in fitting or value in present}
+    return cast(ReadOptions, {"missing": encoding.missing, **roles, **chosen})
 
 
 def _like(train: Queries, source: object, what: str, options: LoadOptions) -> Queries:
     """Return the queries of source with the features and the layout of train."""
     reader = reader_of(source)
     check_part(reader, source)
-    known = reader.option_names
+    names = reader.option_names
     shared = {
         name: value
         for name, value in options.items()
-        if name in known and name not in _TRAIN_ONLY and (name != "qid" or isinstance(value, str))
+        if name in names and name not in _TRAIN_ONLY and (name != "qid" or isinstance(value, str))
     }
     reading = cast(ReadOptions, shared)
-    if "layout" in known:  # text: the message about an unknown feature names its line
+    if "layout" in names:  # text: the message about an unknown feature names its line
         reading["layout"] = "sparse" if train.is_sparse else "dense"
         return read(source, n_features=train.n_features, **reading)
     what = str(source) if isinstance(source, str | Path) else what

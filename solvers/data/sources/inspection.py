@@ -11,15 +11,14 @@ import numpy as np
 from scipy import sparse
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Json, Mask
-from ranktune.solvers.data.columns.decisions import Decision, Undecided, answered, left_out
-from ranktune.solvers.data.columns.meanings import tells_after
-from ranktune.solvers.data.columns.roles import RESERVED, Wanted, exact_names, named
-from ranktune.solvers.data.columns.usual import USUAL, plain
+from ranktune.solvers.data.columns.decisions import ColumnQuestion, Undecided, answered, left_out
+from ranktune.solvers.data.columns.roles import RESERVED, WantedRoles, exact_names, named
+from ranktune.solvers.data.columns.usual import USUAL, plain, tells_after
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 
 if TYPE_CHECKING:
-    from ranktune.solvers.data.readers.frames import Table
+    from ranktune.solvers.data.readers.frames import FrameTable
 
 ID, POSITION, LEAK, DATE = "id", "position", "leak", "date"
 
@@ -61,19 +60,19 @@ class Suspect:
     is_asked: bool = False
 
     @property
-    def decision(self) -> Decision:
+    def decision(self) -> ColumnQuestion:
         """What is asked about it."""
         if not self.is_named:
-            return Decision(
+            return ColumnQuestion(
                 f"feature {self.name} {self.reason} {_UNKNOWN}: remove it from the data.", (), self.is_asked
             )
         remedy = f"{_UNKNOWN}: {_drop(self.name)}."
         if self.is_asked:
             remedy = f"Is it known before the ranking? If not: {_drop(self.name)}. If so, {named(self.name)}"
-        return Decision(f"feature {self.name} {self.reason} {remedy}", left_out([self.name]), self.is_asked)
+        return ColumnQuestion(f"feature {self.name} {self.reason} {remedy}", left_out([self.name]), self.is_asked)
 
 
-def questions_on(listed: Sequence[Suspect], features: Sequence[str] | str | None) -> list[Decision]:
+def questions_on(listed: Sequence[Suspect], features: Sequence[str] | str | None) -> list[ColumnQuestion]:
     """Return what is asked about suspects, but those that the option features names."""
     return [suspect.decision for suspect in listed if suspect.name not in exact_names(features)]
 
@@ -127,7 +126,7 @@ def suspects(queries: Queries) -> list[Suspect]:
     return sorted(found.values(), key=lambda suspect: places.get(suspect.name, -1))
 
 
-def column_report(table: Table, options: ReadOptions, listed: Sequence[Suspect]) -> list[Json]:
+def column_report(table: FrameTable, options: ReadOptions, listed: Sequence[Suspect]) -> list[Json]:
     """Return for each column its name, type, what it is taken as, and a note on what should perhaps be changed.
 
     What the names of the columns leave open is taken by the likeliest answer.
@@ -135,22 +134,24 @@ def column_report(table: Table, options: ReadOptions, listed: Sequence[Suspect])
     from ranktune.solvers.data.readers.frames import taken_as  # imports Arrow, which only tables need
 
     try:
-        roles, features = taken_as(table, Wanted.of(options), options.get("missing", "keep"), qrels="qrels" in options)
+        roles, features = taken_as(
+            table, WantedRoles.of(options), options.get("missing", "keep"), qrels="qrels" in options
+        )
     except Undecided as error:
         return column_report(table, cast(ReadOptions, answered(options, error.decisions)), listed)
     reasons, labels = {suspect.name: suspect.reason for suspect in listed}, set(roles.features)
     report = []
     for name, kind in zip(table.frame.column_names, table.frame.schema.types, strict=True):
         if name not in labels:
-            taken, note = roles.keys.get(name) or f"not used ({roles.dropped[name]})", ""
+            use, note = roles.keys.get(name) or f"not used ({roles.dropped[name]})", ""
         elif features[name].is_usable:
-            taken = features[name].what
+            use = features[name].what
             note = features[name].remark or _note(name, reasons.get(name)) or features[name].note
         elif features[name].is_id:
-            taken, note = features[name].what, f'Looks like the id of the document: document="{name}", or {_drop(name)}'
+            use, note = features[name].what, f'Looks like the id of the document: document="{name}", or {_drop(name)}'
         else:
-            taken, note = features[name].what, f"Cannot be a feature: {_drop(name)}"
-        report.append({"column": name, "type": str(kind), "taken_as": taken, "note": note})
+            use, note = features[name].what, f"Cannot be a feature: {_drop(name)}"
+        report.append({"column": name, "type": str(kind), "taken_as": use, "note": note})
     return report
 
 
@@ -234,18 +235,18 @@ def _sparse_powers(
     All of them at once take as long as their values: there may be a hundred thousand.
     """
     numbers = np.flatnonzero(~filled & (np.diff(features.indptr) > 1))
-    known = features[:, numbers].astype(np.float64)
-    missing = np.flatnonzero(np.isnan(known.data))
-    of_value = np.repeat(np.arange(len(numbers)), np.diff(known.indptr))
+    columns = features[:, numbers].astype(np.float64)
+    missing = np.flatnonzero(np.isnan(columns.data))
+    of_value = np.repeat(np.arange(len(numbers)), np.diff(columns.indptr))
     smallest = np.zeros(len(numbers))  # most documents have 0
-    np.fmin.at(smallest, of_value, known.data)
-    known.data[missing] = np.floor(smallest[of_value[missing]]) - 1.0
-    rows = known.tocsr()
+    np.fmin.at(smallest, of_value, columns.data)
+    columns.data[missing] = np.floor(smallest[of_value[missing]]) - 1.0
+    rows = columns.tocsr()
     difference = (rows[pairs[0]] - rows[pairs[1]]).tocsc()
     difference.eliminate_zeros()
     apart = np.diff(difference.indptr)
     right = np.bincount(np.repeat(np.arange(len(numbers)), apart)[difference.data > 0.0], minlength=len(numbers))
-    explained = _explained_of_columns(known, grades)
+    explained = _explained_of_columns(columns, grades)
     for number, count, rising, share in zip(numbers.tolist(), apart.tolist(), right.tolist(), explained, strict=True):
         better = max(rising, count - rising)
         of_all = (better + 0.5 * (len(pairs[0]) - count)) / len(pairs[0])

@@ -52,8 +52,8 @@ def summarise(queries: Queries) -> Json:
     best = np.maximum.reduceat(queries.grades, queries.starts[:-1])
     worst = np.minimum.reduceat(queries.grades, queries.starts[:-1])
     cells = queries.n_documents * queries.n_features
-    held = stored_arrays(features)
-    nonzero = int(np.count_nonzero(held[0]))
+    arrays = stored_arrays(features)
+    nonzero = int(np.count_nonzero(arrays[0]))
     names, constant = queries.feature_names, np.flatnonzero(_constant(queries)).tolist()
     texts = [repr(int(grade) if grade.is_integer() else grade) for grade in values[common].tolist()]
     return {
@@ -76,7 +76,7 @@ def summarise(queries: Queries) -> Json:
             if name in queries.columns
         },
         "layout": "sparse" if queries.is_sparse else "dense",
-        "megabytes": sum(part.nbytes for part in held) / 2**20,
+        "megabytes": sum(part.nbytes for part in arrays) / 2**20,
     }
 
 

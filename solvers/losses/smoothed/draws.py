@@ -63,7 +63,7 @@ def rankings(
     guess on, which is above 0 and does not change the result. Return a guess for other lists like this one. room and
     numbers, (2, n) and (3, n), are scratch.
     """
-    n, times, kept, near, places, ranked = len(late), room[0], room[1], numbers[0], numbers[1], numbers[2]
+    n, times, times_near, near, places, ranked = len(late), room[0], room[1], numbers[0], numbers[1], numbers[2]
     for sample in range(len(orders)):
         draw(table, hashed, sample, late, times[:n])
         low, high, limit, count = 0.0, np.inf, guess, 0
@@ -78,12 +78,12 @@ def rankings(
             limit = high if limit == low else limit
         count = 0
         for i in range(n):  # without branches, which could not be foreseen
-            near[count], kept[count] = i, times[i]
+            near[count], times_near[count] = i, times[i]
             count += 0 if times[i] > limit else 1
         for a in range(count):
             place = 0
             for b in range(a):
-                earlier = 1 if kept[b] <= kept[a] else 0
+                earlier = 1 if times_near[b] <= times_near[a] else 0
                 place += earlier
                 places[b] += 1 - earlier
             places[a], ranked[a] = place, near[a]  # numbers of documents, also where times are NaN

@@ -15,12 +15,10 @@ CHANGES     the change of a metric where the two documents swap places:
     STOPS       sum of v_r x_(r) (1 - x_(1)) ... (1 - x_(r - 1)): expected reciprocal rank, v_r = 1 / r
 
 Only the first K ranks count, those of v; v is 0 behind them. Documents that are among the first K in a sample have a
-slot. The weight of a pair in SUM is |x_i - x_j| times the mean of |v_r(i) - v_r(j)|: the v of each slot in each sample
-are kept, and a document without a slot has v = 0 in all. For the other kinds, a document at one of the first ranks
-makes pairs of one weight with all documents of a level of x behind them: weights are summed over samples by slot and
-by level, with a correction for pairs of two slots. Hence a list of n documents takes n numbers a sample to rank, and
-numbers or corrections for each pair of slots of different x, of which there are at most K samples. The loop is over the
-better documents of pairs, which are few where few are relevant. The exponentials are one a document.
+slot. The weight of a pair in SUM is |x_i - x_j| times the mean of |v_r(i) - v_r(j)|. For the other kinds, a document at
+one of the first ranks makes pairs of one weight with all documents of a level of x behind them: weights are summed over
+samples by slot and level, with a correction for pairs of two slots, at most K samples of them. The loop is over the
+better documents of pairs, which are few where few are relevant.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled, inlined
 from ranktune.solvers.losses.smoothed.draws import rankings, stream
-from ranktune.solvers.losses.smoothed.phi import LOGISTIC, phi_and_slope, total
+from ranktune.solvers.losses.vector_loops import LOGISTIC, phi_and_slope, total
 
 NEIGHBOURS, SUM, PRECISION, FIRST, STOPS = range(5)
 
@@ -40,7 +38,7 @@ WIDE = 600.0
 """Scores of a list that are further apart are not taken to the exponent one by one."""
 
 
-class Lists(NamedTuple):
+class NoisyLists(NamedTuple):
     """What of lists does not depend on scores.
 
     starts   (n_lists + 1,) the first document of each list, and the number of documents
@@ -61,7 +59,7 @@ class Lists(NamedTuple):
     copies: Floats
 
 
-class Rule(NamedTuple):
+class NoisyRule(NamedTuple):
     """The kind of weights, v of the first K ranks, the samples, the table of their noise, and the loss of pairs.
 
     The loss and the sum of the weights are those of all pairs only where valued, which takes logarithms. swaps is the
@@ -120,7 +118,7 @@ class Scores(NamedTuple):
 
 @compiled
 def derivatives(
-    rule: Rule, lists: Lists, number: int, first: int, last: int, scores: Floats, slope: Floats, bend: Floats
+    rule: NoisyRule, lists: NoisyLists, number: int, first: int, last: int, scores: Floats, slope: Floats, bend: Floats
 ) -> tuple[float, float]:
     """Return the loss of the lists from number first up to but without last, in the round of that number.
 
@@ -156,21 +154,21 @@ def derivatives(
         for i in range(n):
             late[i] = np.exp(min(high - s[i], WIDE))
         wide = rule.phi != LOGISTIC or high - low > WIDE
-        known = Scores(s, late[:n], wide, rule.phi, rule.margin)
+        of_list = Scores(s, late[:n], wide, rule.phi, rule.margin)
         k = min(len(rule.v) + near, n)
         hashed = stream(lists.keys[q], number)
-        limit = rankings(rule.noise, hashed, known.late, limit, sums.room, numbers, k, orders)
+        limit = rankings(rule.noise, hashed, of_list.late, limit, sums.room, numbers, k, orders)
         loss = weight = 0.0
         if near:
             for order in orders:
-                value, more = _neighbours(rule, lists, known, a, order[:k], slope[a:b], bend[a:b])
+                value, more = _neighbours(rule, lists, of_list, a, order[:k], slope[a:b], bend[a:b])
                 loss += value
                 weight += more
         else:
             x, codes, often, n_levels = lists.gains[a:b], lists.codes[a:b], lists.copies[a:b], lists.levels[q]
             _arrange(codes, n_levels, k, sums)
             _add_samples(rule, rule.swaps, x, codes, n_levels, k, sums)
-            loss, weight = _pairs(rule, rule.swaps, known, x, codes, often, n_levels, sums, slope[a:b], bend[a:b])
+            loss, weight = _pairs(rule, rule.swaps, of_list, x, codes, often, n_levels, sums, slope[a:b], bend[a:b])
         for i in range(a, b):
             slope[i] *= factor
             bend[i] *= factor
@@ -181,7 +179,7 @@ def derivatives(
 
 @compiled
 def _neighbours(
-    rule: Rule, lists: Lists, scores: Scores, a: int, order: Ints, slope: Floats, bend: Floats
+    rule: NoisyRule, lists: NoisyLists, scores: Scores, a: int, order: Ints, slope: Floats, bend: Floats
 ) -> tuple[float, float]:
     """Add the derivatives of the pairs of documents at successive places of order; return their loss and weights.
 
@@ -233,7 +231,7 @@ def _arrange(codes: Codes, levels: int, k: int, sums: Sums) -> None:
 
 
 @compiled
-def _add_samples(rule: Rule, swaps: int | None, x: Floats, codes: Codes, levels: int, k: int, sums: Sums) -> None:
+def _add_samples(rule: NoisyRule, swaps: int | None, x: Floats, codes: Codes, levels: int, k: int, sums: Sums) -> None:
     """Overwrite counts or by_level and together with what the rankings say."""
     count = len(x) - sums.ends[levels - 1]
     if swaps is None:
@@ -314,7 +312,7 @@ def _change(
 
 @compiled
 def _pairs(
-    rule: Rule,
+    rule: NoisyRule,
     swaps: int | None,
     scores: Scores,
     x: Floats,

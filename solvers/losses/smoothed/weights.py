@@ -34,17 +34,17 @@ class PairWeights:
     gains: Floats
     share: Floats
 
-    def rule(self, samples: int, seed: int, *, valued: bool = False) -> kernels.Rule:
+    def rule(self, samples: int, seed: int, *, valued: bool = False) -> kernels.NoisyRule:
         """Return the weights in so many noisy rankings, in the form of the kernels."""
         swaps = self.kind if self.kind > kernels.SUM else None
-        return kernels.Rule(self.kind, as_floats(self.v), samples, table_of(seed), valued, swaps=swaps)
+        return kernels.NoisyRule(self.kind, as_floats(self.v), samples, table_of(seed), valued, swaps=swaps)
 
-    def lists(self, queries: Queries) -> kernels.Lists:
+    def lists(self, queries: Queries) -> kernels.NoisyLists:
         """Return queries in the form of the kernels."""
         codes, levels = number_grades(self.gains, queries.starts)
         keys = np.arange(queries.n_queries, dtype=np.int64)
         starts, gains, share = as_ints(queries.starts), as_floats(self.gains), as_floats(self.share)
-        return kernels.Lists(starts, gains, codes, levels, share, keys, NO_COPIES)
+        return kernels.NoisyLists(starts, gains, codes, levels, share, keys, NO_COPIES)
 
 
 def neighbours(queries: Queries, gains: Floats, ranks: int, decay: float) -> PairWeights:

@@ -35,7 +35,7 @@ class Computed(NamedTuple):
 
 
 @dataclass
-class Columns:
+class SplitColumns:
     """The columns that splits compare: n_features as they are, and those computed, which are numbered after them."""
 
     n_features: int
@@ -55,7 +55,7 @@ class LibraryModel:
     """
 
     trees: Trees
-    columns: Columns
+    columns: SplitColumns
     names: tuple[str, ...] | None
     library: str
     base: float = 0.0
@@ -120,9 +120,9 @@ def item_of(fields: object, name: str, kind: type[T]) -> T:
 
 def vector(fields: JsonView, name: str, count: int, kinds: str) -> Array:
     """Return an array of numbers of these kinds of dtypes. Raises DataError where it is none, or of another length."""
-    given = fields.get(name)
-    values = np.asarray(given)
-    types = set(map(type, given)) if isinstance(given, list) else set()
+    values_given = fields.get(name)
+    values = np.asarray(values_given)
+    types = set(map(type, values_given)) if isinstance(values_given, list) else set()
     fits = values.dtype.kind in kinds and (bool not in types or len(types) == 1)  # NumPy takes true among numbers for 1
     demand(values.shape == (count,), f"{name} has {values.size} numbers in place of {count}")
     demand(count == 0 or fits, f"{name} holds what is no number of its kind")

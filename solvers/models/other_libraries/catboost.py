@@ -17,8 +17,8 @@ import numpy as np
 from ranktune.solvers.core.arrays import Array, Floats, Ints, JsonView, Mask
 from ranktune.solvers.models.other_libraries.base import (
     MOST_FEATURES,
-    Columns,
     LibraryModel,
+    SplitColumns,
     UnsupportedModelError,
     demand,
     item_of,
@@ -76,7 +76,7 @@ def _model(content: bytes) -> LibraryModel:
     numbered = features.names in (("",) * n_features, tuple(map(str, range(n_features))))
     demand(numbered or len({*features.names, ""}) == n_features + 1, "names of features are empty or not distinct")
     trees = _sided(_trees(whole, features), features)
-    return LibraryModel(trees, Columns(n_features), None if numbered else features.names, "CatBoost", bias)
+    return LibraryModel(trees, SplitColumns(n_features), None if numbered else features.names, "CatBoost", bias)
 
 
 def _sided(trees: list[SymmetricTree], features: _Features) -> Trees:
@@ -98,22 +98,22 @@ def _features(content: JsonView) -> _Features:
     about = item_of(content, "features_info", dict)
     if any(about.get(kind) for kind in OTHER_FEATURES) or content.get("ctr_data"):
         raise UnsupportedModelError("has features that are categories, text or embeddings")
-    given = item_of(about, "float_features", list)
-    demand(0 < len(given) < MOST_FEATURES, "it has no features")
-    for number, feature in enumerate(given):
+    listed = item_of(about, "float_features", list)
+    demand(0 < len(listed) < MOST_FEATURES, "it has no features")
+    for number, feature in enumerate(listed):
         places = [_whole(feature, name) for name in ("feature_index", "flat_feature_index")]
         demand(places == [number, number], f"feature {number} does not follow those before it")
-    treatments = [item_of(feature, "nan_value_treatment", str) for feature in given]
+    treatments = [item_of(feature, "nan_value_treatment", str) for feature in listed]
     demand(GOES_LEFT.keys() >= set(treatments), "a nan_value_treatment is none of AsIs, AsFalse and AsTrue")
-    borders = [_borders(feature) for feature in given]
+    borders = [_borders(feature) for feature in listed]
     whole = np.concatenate(borders)
     outermost = np.abs(whole) == np.finfo(np.float32).max  # tells missing values from others
     above = np.nextafter(np.where(outermost, 0, whole), np.float32(np.inf))
     return _Features(
-        tuple(item_of(feature, "feature_id", str) for feature in given),
+        tuple(item_of(feature, "feature_id", str) for feature in listed),
         np.array([GOES_LEFT[treatment] for treatment in treatments]),
-        np.array([item_of(feature, "has_nans", bool) for feature in given]),
-        np.repeat(np.arange(len(given)), list(map(len, borders))),
+        np.array([item_of(feature, "has_nans", bool) for feature in listed]),
+        np.repeat(np.arange(len(listed)), list(map(len, borders))),
         whole,
         np.where(outermost, ANY_VALUE * np.sign(whole).astype(np.float64), last_below(above)),
     )
@@ -129,9 +129,9 @@ def _borders(feature: JsonView) -> Array:
 def _trees(content: JsonView, features: _Features) -> list[SymmetricTree]:
     if "trees" in content and "oblivious_trees" not in content:
         raise UnsupportedModelError("has trees that are not symmetric (grow_policy)")
-    given, scale = item_of(content, "oblivious_trees", list), _scale_and_bias(content)[0]
-    demand(given, "it has no trees")
-    return [_tree(tree, features, scale) for tree in given]
+    trees, scale = item_of(content, "oblivious_trees", list), _scale_and_bias(content)[0]
+    demand(trees, "it has no trees")
+    return [_tree(tree, features, scale) for tree in trees]
 
 
 def _tree(tree: JsonView, features: _Features, scale: float) -> SymmetricTree:

@@ -22,9 +22,9 @@ from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.data.columns.grammar import json_of
 from ranktune.solvers.models.other_libraries.base import (
     MOST_FEATURES,
-    Columns,
     Computed,
     LibraryModel,
+    SplitColumns,
     UnsupportedModelError,
     demand,
     item_of,
@@ -58,7 +58,7 @@ def trees_of(text: str, has_missing: bool) -> Trees:
 
     Raises DataError where the text is not whole, or a split is by categories.
     """
-    columns = Columns(MOST_FEATURES)
+    columns = SplitColumns(MOST_FEATURES)
     trees = _trees(_parts(text)[1:], columns)
     demand(not columns.computed, "a split is by categories, or takes 0 for missing")
     return trees if has_missing else trees.with_sides_of(None)
@@ -74,7 +74,7 @@ def _model(text: str) -> LibraryModel:
     demand(len(names) == len(set(names)) == n_features, f"{n_features} features have {len(set(names))} names")
     sizes = [len(f"Tree={part}\n") for part in parts]
     demand(_whole([fields], "tree_sizes", [len(parts)]).tolist() == sizes, "tree_sizes are not those of the trees")
-    columns = Columns(n_features)
+    columns = SplitColumns(n_features)
     trees = _trees(parts, columns)
     numbered = names == tuple(f"Column_{number}" for number in range(n_features))
     return LibraryModel(trees, columns, None if numbered else names, "LightGBM", levels=levels_in(text))
@@ -86,17 +86,17 @@ def levels_in(text: str) -> dict[int, tuple[str, ...]]:
     A file does not say which columns these are: those with categories for infos, and perhaps some without any infos.
     """
     _, _, written = text.rpartition("\npandas_categorical:")
-    given = cast("list[list[object]]", json_of(written.split("\n", 1)[0]) if written else [])
-    if not given:
+    lists = cast("list[list[object]]", json_of(written.split("\n", 1)[0]) if written else [])
+    if not lists:
         return {}
-    demand(isinstance(given, list) and all(isinstance(values, list) for values in given), "pandas_categorical is none")
+    demand(isinstance(lists, list) and all(isinstance(values, list) for values in lists), "pandas_categorical is none")
     infos = item_of(_fields(_parts(text)[0]), "feature_infos", str).split(" ")
     by_values = [place for place, info in enumerate(infos) if info[:1] != "["]
-    known = [place for place in by_values if infos[place] != "none"]
-    places = next((found for found in (known, by_values) if len(found) == len(given)), None)
+    used = [place for place in by_values if infos[place] != "none"]
+    places = next((found for found in (used, by_values) if len(found) == len(lists)), None)
     if places is None:
         raise UnsupportedModelError("has ordered categories of pandas, and does not say of which columns")
-    return {place: levels_of(values) for place, values in zip(places, given, strict=True)}
+    return {place: levels_of(values) for place, values in zip(places, lists, strict=True)}
 
 
 def _parts(text: str) -> list[str]:
@@ -109,14 +109,14 @@ def _parts(text: str) -> list[str]:
     return [head, *parts]
 
 
-def _fields(part: str) -> Fields:
-    pairs = [line.split("=", 1) for line in part.split("\n") if "=" in line]
+def _fields(section: str) -> Fields:
+    pairs = [line.split("=", 1) for line in section.split("\n") if "=" in line]
     fields: Fields = dict(pairs)
     demand(len(fields) == len(pairs), "it has a line twice")
     return fields
 
 
-def _trees(parts: Sequence[str], columns: Columns) -> Trees:
+def _trees(parts: Sequence[str], columns: SplitColumns) -> Trees:
     """Return the trees in these texts, which are read together: each by itself would take several times as long."""
     fields = [_fields(part) for part in parts]
     if any(each.get("is_linear", "0") != "0" for each in fields):
@@ -129,8 +129,8 @@ def _trees(parts: Sequence[str], columns: Columns) -> Trees:
     counts: list[int] = sizes.tolist()
     for names, more in ((OF_SPLITS, 0), (OF_LEAVES, 1)):
         for name in names:
-            known = [(each, S + more) for each, S in zip(split, counts, strict=True) if name in each]
-            _floats([each for each, _ in known], name, [count for _, count in known])
+            present = [(each, S + more) for each, S in zip(split, counts, strict=True) if name in each]
+            _floats([each for each, _ in present], name, [count for _, count in present])
     feature = _whole(split, "split_feature", counts, columns.n_features - 1)
     decision = _whole(split, "decision_type", counts, 11)
     limit = np.clip(_floats(split, "threshold", counts), -ANY_VALUE, ANY_VALUE)  # inf tells missing values from others
@@ -152,11 +152,11 @@ def _trees(parts: Sequence[str], columns: Columns) -> Trees:
     first, before = (
         np.repeat(each[:-1][leaves > 1], sizes)[:, None] for each in (starts, starts + np.arange(len(starts)))
     )
-    own = np.repeat(sizes, sizes)[:, None]
-    demand(((children < own) & (children >= -own - 1)).all(), "a child is outside its tree")
+    limits = np.repeat(sizes, sizes)[:, None]
+    demand(((children < limits) & (children >= -limits - 1)).all(), "a child is outside its tree")
     children = np.where(children >= 0, children + first, children - before)
-    given = (computed.astype(np.int32), limit, children.astype(np.int32), value, starts)
-    return Trees(*given, sides)
+    arrays = (computed.astype(np.int32), limit, children.astype(np.int32), value, starts)
+    return Trees(*arrays, sides)
 
 
 def _categories(fields: Fields) -> list[bytes]:
@@ -171,8 +171,8 @@ def _categories(fields: Fields) -> list[bytes]:
 def _not_among(x: Matrix, categories: bytes) -> Floats:
     bits = np.unpackbits(np.frombuffer(categories, np.uint8), bitorder="little")
     outside, number = np.ones(len(x)), np.trunc(x)
-    known = (number >= 0) & (number < len(bits))
-    outside[known] = 1 - bits[number[known].astype(np.int64)]
+    in_bits = (number >= 0) & (number < len(bits))
+    outside[in_bits] = 1 - bits[number[in_bits].astype(np.int64)]
     return outside
 
 

@@ -6,6 +6,9 @@ left where x < condition in single precision, or where x, without its decimals, 
 What XGBoost 3.2 does besides (of its input: ranktune.solvers.models.columns): the predict of an estimator uses the
 trees up to best_iteration of early stopping, that of a Booster all trees. From release 3.1 on, categories are
 found by their values, which the file holds.
+
+Universal Binary JSON has a marker before each value, and arrays of one type as their bytes. Lengths are compared with
+what is left of the file before anything is made of them. Source: https://ubjson.org, draft 12.
 """
 
 from __future__ import annotations
@@ -18,13 +21,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, Mask, Matrix
+from ranktune.solvers.core.arrays import Array, Floats, Ints, Json, JsonView, Mask, Matrix
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.models.other_libraries.base import (
     MOST_FEATURES,
-    Columns,
     Computed,
     LibraryModel,
+    SplitColumns,
     UnsupportedModelError,
     demand,
     item_of,
@@ -33,7 +36,6 @@ from ranktune.solvers.models.other_libraries.base import (
     read_whole,
     vector,
 )
-from ranktune.solvers.models.other_libraries.ubjson import decoded
 from ranktune.solvers.models.trees import Trees, joined, last_below, one_tree
 
 LEAF = -1
@@ -58,7 +60,7 @@ def trees_of(raw: bytes | bytearray, with_missing: Mask | None) -> Trees:
     with_missing, (n_features,), are the features of which XGBoost has seen missing values: the side of others is
     arbitrary, so that it becomes that of 0. Raises DataError where a split is by categories.
     """
-    columns = Columns(MOST_FEATURES)
+    columns = SplitColumns(MOST_FEATURES)
     trees = _trees(json.loads(bytes(raw))["learner"]["gradient_booster"], columns)
     demand(not columns.computed, "a split is by categories")
     return trees.with_sides_of(with_missing)
@@ -75,7 +77,7 @@ def model_of(content: bytes, last: int | None = None) -> LibraryModel:
     names = tuple(learner.get("feature_names", ()))
     demand(all(isinstance(name, str) for name in names), "feature_names are not names")
     demand(len(set(names)) in ({n_features} if names else {0}), f"{n_features} features have {len(set(names))} names")
-    columns = Columns(n_features)
+    columns = SplitColumns(n_features)
     booster = item_of(learner, "gradient_booster", dict)
     trees = _trees(booster, columns, _best_iteration(learner) if last is None else last)
     objective = item_of(item_of(learner, "objective", dict), "name", str)
@@ -105,10 +107,10 @@ def _levels(booster: JsonView) -> dict[int, tuple[str, ...]]:
     """Return the values of features that are categories, by place, where a model holds them."""
     model = item_of(booster, "model", dict) if "model" in booster else item_of(booster["gbtree"], "model", dict)
     levels = {}
-    for place, kept in enumerate(item_of(model.get("cats", {"enc": []}), "enc", list)):
-        values, ends = (np.asarray(kept.get(name, ())).tolist() for name in ("values", "offsets"))
+    for place, column in enumerate(item_of(model.get("cats", {"enc": []}), "enc", list)):
+        values, ends = (np.asarray(column.get(name, ())).tolist() for name in ("values", "offsets"))
         demand(isinstance(values, list) and isinstance(ends, list), "categories are none")
-        if not values and "type" not in kept:
+        if not values and "type" not in column:
             continue
         if ends:
             demand(all(isinstance(end, int) for end in ends) and ends == sorted(ends), "categories do not follow")
@@ -129,24 +131,24 @@ def _base(text: str, objective: str) -> float:
     return float(np.log(base)) if objective in LOGARITHMIC else base
 
 
-def _trees(booster: Json, columns: Columns, last: int | None = None) -> Trees:
+def _trees(booster: Json, columns: SplitColumns, last: int | None = None) -> Trees:
     """Return the trees of a booster, up to those of the iteration last if it is given."""
     name = item_of(booster, "name", str)
     if name not in ("gbtree", "dart"):
         raise UnsupportedModelError(f"is a model of the kind {name[:20]!r}")
     inner = booster if name == "gbtree" else item_of(booster, "gbtree", dict)
     model = item_of(inner, "model", dict)
-    given = item_of(model, "trees", list)
+    listed = item_of(model, "trees", list)
     counts = item_of(model, "gbtree_model_param", dict)
-    demand(_count(counts, "num_trees") == len(given) > 0, "num_trees does not agree")
+    demand(_count(counts, "num_trees") == len(listed) > 0, "num_trees does not agree")
     together = max(1, _count(counts, "num_parallel_tree"))
     if "iteration_indptr" in model:
-        ends = range(0, len(given) + 1, together)
+        ends = range(0, len(listed) + 1, together)
         demand(vector(model, "iteration_indptr", len(ends), "iu").tolist() == list(ends), "iteration_indptr is wrong")
-    demand(not vector(model, "tree_info", len(given), "iu").any(), "tree_info is not 0")
-    trees = [_tree(tree, number, columns) for number, tree in enumerate(given)]
+    demand(not vector(model, "tree_info", len(listed), "iu").any(), "tree_info is not 0")
+    trees = [_tree(tree, number, columns) for number, tree in enumerate(listed)]
     if name == "dart":
-        weights = vector(booster, "weight_drop", len(given), "fiu")
+        weights = vector(booster, "weight_drop", len(listed), "fiu")
         demand(((weights >= 0.0) & (weights <= 1.0)).all(), "a weight of a tree is not from 0 to 1")
         trees = [tree.scaled(float(weight)) for tree, weight in zip(trees, weights, strict=True)]
     used = len(trees) if last is None else (last + 1) * together
@@ -154,7 +156,7 @@ def _trees(booster: Json, columns: Columns, last: int | None = None) -> Trees:
     return joined(trees[:used])
 
 
-def _tree(tree: JsonView, position: int, columns: Columns) -> Trees:
+def _tree(tree: JsonView, position: int, columns: SplitColumns) -> Trees:
     parameters = item_of(tree, "tree_param", dict)
     if parameters.get("size_leaf_vector", "1") not in ("0", "1"):
         raise UnsupportedModelError("has several scores for each document")
@@ -207,11 +209,11 @@ def _categories(tree: JsonView, n: int) -> dict[int, bytes]:
     nodes, starts, sizes = (vector(tree, name, count, "iu").astype(np.int64) for name in names)
     demand(set(nodes.tolist()) == set(np.flatnonzero(by_categories).tolist()), "a split has no categories")
     total = int(sizes.sum()) if ((sizes > 0) & (sizes < MOST_CATEGORIES)).all() else -1
-    known = vector(tree, "categories", total, "iu").astype(np.int64) if count else np.empty(0, dtype=np.int64)
-    demand(((known >= 0) & (known < MOST_CATEGORIES)).all(), "it has a category that is too large or below 0")
+    categories = vector(tree, "categories", total, "iu").astype(np.int64) if count else np.empty(0, dtype=np.int64)
+    demand(((categories >= 0) & (categories < MOST_CATEGORIES)).all(), "it has a category that is too large or below 0")
     ends = np.cumsum(sizes)
     demand((starts == ends - sizes).all(), "its categories do not follow each other")
-    return {int(node): part.tobytes() for node, part in zip(nodes, np.split(known, ends), strict=False)}
+    return {int(node): part.tobytes() for node, part in zip(nodes, np.split(categories, ends), strict=False)}
 
 
 def _among(x: Matrix, categories: bytes) -> Floats:
@@ -225,3 +227,80 @@ def _count(fields: JsonView, name: str, high: int = 2**31 - 1) -> int:
     text = item_of(fields, name, str)
     demand(text.isascii() and text.isdecimal() and int(text) <= high, f"{name} is {text[:20]!r}")
     return int(text)
+
+
+NUMBERS = {"i": ">i1", "U": ">u1", "I": ">i2", "l": ">i4", "L": ">i8", "d": ">f4", "D": ">f8"}
+CONSTANTS = {"Z": None, "T": True, "F": False}
+DEEPEST = 32
+
+
+def decoded(content: bytes) -> object:
+    """Return the value that content holds; arrays of numbers of one type are NumPy arrays.
+
+    Raises DataError where it ends early, or holds what XGBoost does not write.
+    """
+    reading = _Reading(content)
+    value = reading.value(reading.marker(), 0)
+    demand(reading.at == len(content), "it goes on after its end")
+    return value
+
+
+class _Reading:
+    """A place in content."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self.at = content, 0
+
+    def marker(self) -> str:
+        return self.take(1).decode("latin-1")
+
+    def take(self, count: int) -> bytes:
+        demand(count <= len(self.content) - self.at, "it ends early")
+        self.at += count
+        return self.content[self.at - count : self.at]
+
+    def value(self, marker: str, depth: int) -> object:
+        demand(depth < DEEPEST, f"it is nested more than {DEEPEST} deep")
+        if marker in NUMBERS:
+            number: int | float = self.numbers(marker, 1)[0].item()
+            return number
+        if marker == "S":
+            return self.text()
+        if marker == "[":
+            return self.array(depth)
+        if marker == "{":
+            return self.object(depth)
+        demand(marker in CONSTANTS, f"it holds the unknown type {marker!r}")
+        return CONSTANTS[marker]
+
+    def numbers(self, marker: str, count: int) -> Array:
+        demand(marker in NUMBERS, f"it holds an array of the unknown type {marker!r}")
+        dtype = np.dtype(NUMBERS[marker])
+        return np.frombuffer(self.take(count * dtype.itemsize), dtype).astype(dtype.newbyteorder("="))
+
+    def length(self) -> int:
+        marker = self.marker()
+        demand(marker in "iUIlL", "a length in it is no whole number")
+        length = int(self.numbers(marker, 1)[0])
+        demand(length >= 0, "a length in it is below 0")
+        return length
+
+    def text(self) -> str:
+        return self.take(self.length()).decode()
+
+    def array(self, depth: int) -> object:
+        marker = self.marker()
+        if marker == "$":
+            kind = self.marker()
+            demand(self.marker() == "#", "an array in it has no length")
+            return self.numbers(kind, self.length())
+        demand(marker == "#", "an array in it has no length")
+        return [self.value(self.marker(), depth + 1) for _ in range(self.length())]
+
+    def object(self, depth: int) -> dict[str, object]:
+        fields: dict[str, object] = {}
+        while self.content[self.at : self.at + 1] != b"}":
+            name = self.text()
+            fields[name] = self.value(self.marker(), depth + 1)
+        self.at += 1
+        return fields

@@ -12,7 +12,7 @@ import numpy as np
 
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.optimizers.newton import Point, Secant, minimise
+from ranktune.solvers.optimizers.newton import NewtonPoint, Secant, minimise
 from ranktune.solvers.optimizers.rank_svm.curvature import (
     DENSE_FEATURES,
     SHRINKAGE,
@@ -42,18 +42,18 @@ class Descent:
         self.objective = objective
         self._at_zero: tuple[float, Floats] | None = None
         self.preconditioner: SampledHessian | DiagonalHessian
-        self.part = Part.of(objective)
+        self.sample = SampledObjective.of(objective)
         if objective.n_features <= DENSE_FEATURES:
-            self.preconditioner = SampledHessian(self.part or (lambda: objective), whole=self.part is None)
-        elif self.part is not None and is_correlated(self.part()):
-            self.preconditioner = SampledHessian(self.part, whole=False, shrinkage=SHRINKAGE)
+            self.preconditioner = SampledHessian(self.sample or (lambda: objective), whole=self.sample is None)
+        elif self.sample is not None and is_correlated(self.sample()):
+            self.preconditioner = SampledHessian(self.sample, whole=False, shrinkage=SHRINKAGE)
         else:
-            self.part, self.preconditioner = None, DiagonalHessian(objective)
+            self.sample, self.preconditioner = None, DiagonalHessian(objective)
 
     @property
     def is_sampled(self) -> bool:
         """Whether the optimum of a sample is close to that of the objective."""
-        return self.part is not None and self.preconditioner.sharp
+        return self.sample is not None and self.preconditioner.sharp
 
     @property
     def at_zero(self) -> tuple[float, Floats]:
@@ -65,48 +65,48 @@ class Descent:
     def set_strength(self, C: float) -> None:
         """Make C that of the objective and of all that stands for it."""
         self.objective.C = C
-        if self.part is not None:
-            self.part().C = C
+        if self.sample is not None:
+            self.sample().C = C
         self.preconditioner.set_strength(C)
 
-    def start(self) -> Point:
+    def start(self) -> NewtonPoint:
         """Return where to begin with nothing known: the optimum of the sample, or zero. It is evaluated."""
         objective = self.objective
-        if self.part is not None and self.is_sampled:
-            weights = self._solve_sample(self.part())
+        if self.sample is not None and self.is_sampled:
+            weights = self._solve_sample(self.sample())
             if isinstance(self.preconditioner, SampledHessian):
                 self.preconditioner.form()
-            self.part.let_go()
-            point = Point(weights, *objective.value_and_gradient(weights))
+            self.sample.let_go()
+            point = NewtonPoint(weights, *objective.value_and_gradient(weights))
             if point.value <= objective.C * self.at_zero[0]:  # otherwise the sample misleads
                 return point
         objective.rank_at_zero()
         value, gradient = self.at_zero
         zero = np.zeros(objective.n_features)
-        return Point(zero, objective.C * value, objective.C * gradient, objective.image(zero))
+        return NewtonPoint(zero, objective.C * value, objective.C * gradient, objective.image(zero))
 
-    def _solve_sample(self, part: HingeObjective) -> Floats:
-        """Return the optimum of part. Meanwhile another thread, if there is one, evaluates zero weights."""
+    def _solve_sample(self, sample: HingeObjective) -> Floats:
+        """Return the optimum of a sample. Meanwhile another thread, if there is one, evaluates zero weights."""
         objective = self.objective
         later = None if objective.executor is None else objective.executor.submit(objective.loss_at_zero)
         weights = np.zeros(objective.n_features)
-        descent = Descent(part)
+        descent = Descent(sample)
         for point, _ in descent.steps(descent.start(), tolerance=SAMPLE_TOLERANCE, max_iterations=50):
             weights = point.weights
         if later is not None:
             self._at_zero = later.result()
         return weights
 
-    def resume(self, weights: Floats) -> Point:
+    def resume(self, weights: Floats) -> NewtonPoint:
         """Return the point at weights, evaluated, with the sample evaluated there too."""
         self.renew(weights)
         image = self.objective.image(weights)
-        return Point(weights, *self.objective.value_and_gradient(weights, image), image)
+        return NewtonPoint(weights, *self.objective.value_and_gradient(weights, image), image)
 
     def renew(self, weights: Floats) -> None:
         """Have the preconditioner formed again at weights, where the objective was evaluated last or will be next."""
-        if self.part is not None:
-            self.part().value_and_gradient(weights)
+        if self.sample is not None:
+            self.sample().value_and_gradient(weights)
         self.preconditioner.forget()
 
     @property
@@ -115,8 +115,8 @@ class Descent:
         return self.objective.C * float(np.linalg.norm(self.at_zero[1]))
 
     def steps(
-        self, point: Point, *, tolerance: float, max_iterations: int, secant: Secant | None = None
-    ) -> Iterator[tuple[Point, Step]]:
+        self, point: NewtonPoint, *, tolerance: float, max_iterations: int, secant: Secant | None = None
+    ) -> Iterator[tuple[NewtonPoint, Step]]:
         """Yield points and records from point on, until |g| / |g at zero| is at most tolerance.
 
         secant is what is known of the Hessian.
@@ -133,7 +133,7 @@ class Descent:
         )
 
 
-class Part:
+class SampledObjective:
     """The sample of an objective. Let go while nothing needs it, it is drawn again, the same, when something does."""
 
     def __init__(self, whole: HingeObjective, first: HingeObjective) -> None:
@@ -141,7 +141,7 @@ class Part:
         self._kept: HingeObjective | None = first
 
     @classmethod
-    def of(cls, objective: HingeObjective) -> Part | None:
+    def of(cls, objective: HingeObjective) -> SampledObjective | None:
         """Return the sample of objective, None where that saves little."""
         first = objective.sample()
         return None if first is None else cls(objective, first)

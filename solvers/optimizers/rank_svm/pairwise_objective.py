@@ -24,17 +24,17 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from ranktune.solvers.blocks.blocked import row_bytes
 from ranktune.solvers.core.arrays import Features, Floats, Ints
 from ranktune.solvers.data import products
+from ranktune.solvers.data.blocked import row_bytes
 from ranktune.solvers.data.grades import copies_of, count_pairs, number_grades
 from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import order_statistics
 from ranktune.solvers.losses.order_statistics import Hinges
 from ranktune.solvers.losses.order_statistics_kernels import GradedLists, Windows
+from ranktune.solvers.optimizers.rank_svm.curvature import WORTH_THREADS, half_sum
 from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
-from ranktune.solvers.optimizers.rank_svm.laplacian import WORTH_THREADS, half_sum
 from ranktune.solvers.optimizers.rank_svm.sampling import draw, sample_size
 
 BLOCK_BYTES = 1 << 22
@@ -129,7 +129,7 @@ class RankObjective(HingeObjective):
             return None
         part, chosen = drawn
         weights = self.query_weights[chosen] * (pairs.sum() / pairs[chosen].sum())
-        kept = RankObjective(
+        some = RankObjective(
             part,
             self.C,
             multiplier=self.multiplier,
@@ -139,8 +139,8 @@ class RankObjective(HingeObjective):
             executor=self.executor,
             threads=self.threads,
         )
-        kept.query_weights *= np.divide(pairs[chosen], kept.pairs, out=np.zeros_like(weights), where=kept.pairs > 0.0)
-        return kept
+        some.query_weights *= np.divide(pairs[chosen], some.pairs, out=np.zeros_like(weights), where=some.pairs > 0.0)
+        return some
 
     @property
     def degrees(self) -> Floats:

@@ -1,7 +1,26 @@
-"""RankSVM's solutions for one C after the other, each from the one before.
+"""RankSVM's solutions for one C after the other, each from the one before; the hinge is smoothed less and less.
 
 The loss and its curvature do not depend on C, so a solution at one C predicts the next one without a pass over the
 data: H(C) = I + C K, and the gradient at w is w + C G(w). Where there is a sample, it predicts more exactly.
+
+The hinge (L1 loss) is smoothed until a duality gap is small enough:
+
+    P(w) = 1/2 w'w + C sum over pairs of a_q max(0, 1 - d)           the primal, d the pair's difference in score
+    D(alpha) = sum of alpha - 1/2 |sum of alpha (x_i - x_j)|^2       its dual, 0 <= alpha <= C a_q for each pair
+
+With the hinge smoothed by u (notation: pairwise_objective) alpha = -C a_q h'(d) is feasible at ANY w, and both sums
+over pairs are counts and sums of scores: sum of alpha = C (hinge of margin 1 - hinge of margin 1 - u) / u, and the
+vector is w - g. So every evaluation of the smoothed objective brings a bound from below, P >= D, for nothing:
+
+    P - D = |g|^2 / 2 + what smoothing costs, at most C a_q u / 4 for each pair with 1 - u < d < 1, else nothing
+
+Few pairs lie in that band, so u need not be small: 0.1 or 0.01 as a rule, and Newton's method takes a few steps, each a
+few passes over X. Cutting planes (TreeRankSVM, SVMrank) take one pass a plane. On 24,548 documents of 200 queries, to a
+gap of 1e-3, C = 0.001: 10 passes against 112 of a one-slack bundle; C = 0.1: 23, where the bundle still had a gap of
+3 % after 700.
+
+Sources: Joachims 2006, "Training linear SVMs in linear time"; Airola et al. 2011, "Training linear ranking SVMs in
+linearithmic time", Pattern Recognition Letters 32 (the loss and its cutting-plane method).
 """
 
 from __future__ import annotations
@@ -15,8 +34,7 @@ import numpy as np
 
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.optimizers.newton import MAX_STEPS_KEPT, Point, Secant, minimise
-from ranktune.solvers.optimizers.rank_svm import smoothed_hinge
+from ranktune.solvers.optimizers.newton import MAX_STEPS_KEPT, NewtonPoint, Secant, minimise
 from ranktune.solvers.optimizers.rank_svm.coarse_to_fine import Descent
 from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
 
@@ -37,7 +55,7 @@ class Solution:
 
 
 def search(
-    descent: Descent, point: Point, *, tolerance: float, max_iterations: int, secant: Secant | None = None
+    descent: Descent, point: NewtonPoint, *, tolerance: float, max_iterations: int, secant: Secant | None = None
 ) -> Iterator[Solution]:
     """Yield solutions of descent's objective from point on, the last one fulfilling tolerance if that was possible.
 
@@ -47,7 +65,7 @@ def search(
         for at, step in descent.steps(point, tolerance=tolerance, max_iterations=max_iterations, secant=secant):
             yield Solution(at.weights, at.value, at.gradient, step, at.products)
     else:
-        for best, step in smoothed_hinge.descend(descent, point, tolerance=tolerance, max_iterations=max_iterations):
+        for best, step in descend(descent, point, tolerance=tolerance, max_iterations=max_iterations):
             yield Solution(best.weights, best.primal, np.zeros_like(best.weights), step)
 
 
@@ -95,7 +113,7 @@ class Follower:
             change = (after.gradient - after.weights) / C - (before.gradient - before.weights) / before_C
             self._pairs.append((step, change))
 
-    def _start(self, C: float, secant: Secant) -> Point:
+    def _start(self, C: float, secant: Secant) -> NewtonPoint:
         descent, objective = self._descent, self._descent.objective
         if self._last is None:
             return descent.start()
@@ -103,7 +121,7 @@ class Follower:
         if objective.smoothing is not None:
             return descent.resume(weights)
         loss = (self._last.value - 0.5 * float(weights @ weights)) / self._C
-        unmoved = Point(
+        unmoved = NewtonPoint(
             weights,
             0.5 * float(weights @ weights) + C * loss,
             weights + (C / self._C) * (self._last.gradient - weights),
@@ -114,10 +132,10 @@ class Follower:
             predicted = weights - secant.solve(unmoved.gradient, descent.preconditioner.solver(unmoved))
         else:
             predicted = self._prediction.at(C, weights, (self._last.gradient - weights) / self._C, self._C)
-        point = Point(predicted, *objective.value_and_gradient(predicted))
+        point = NewtonPoint(predicted, *objective.value_and_gradient(predicted))
         if point.value <= unmoved.value:
             return point
-        return Point(weights, *objective.value_and_gradient(weights))
+        return NewtonPoint(weights, *objective.value_and_gradient(weights))
 
 
 class SamplePrediction:
@@ -134,20 +152,20 @@ class SamplePrediction:
         self._descent, self._tolerance = descent, tolerance
         self._before: tuple[float, Floats] | None = None
 
-    def at(self, C: float, weights: Floats, gradient: Floats, known: float) -> Floats:
-        """Return weights for C, to which descent is set, from a solution for known C and the loss's gradient there."""
+    def at(self, C: float, weights: Floats, gradient: Floats, last_C: float) -> Floats:
+        """Return weights for C, to which descent is set, from a solution for last_C and the loss's gradient there."""
         descent = self._descent
-        assert descent.part is not None
-        part = descent.part()
-        loss, part_gradient = part.loss_and_gradient(weights)
-        shift = gradient - part_gradient
-        before, self._before = self._before, (math.log(known), shift)
+        assert descent.sample is not None
+        sample = descent.sample()
+        loss, of_sample = sample.loss_and_gradient(weights)
+        shift = gradient - of_sample
+        before, self._before = self._before, (math.log(last_C), shift)
         if before is not None:
-            shift = shift + (shift - before[1]) * (math.log(C / known) / (math.log(known) - before[0]))
+            shift = shift + (shift - before[1]) * (math.log(C / last_C) / (math.log(last_C) - before[0]))
         value = 0.5 * float(weights @ weights) + C * (loss + float(shift @ weights))
-        solution = start = Point(weights, value, weights + C * (part_gradient + shift))
+        solution = start = NewtonPoint(weights, value, weights + C * (of_sample + shift))
         for point, _ in minimise(
-            _Shifted(part, shift),
+            _Shifted(sample, shift),
             start,
             descent.preconditioner,
             reference=descent.reference,
@@ -170,3 +188,74 @@ class _Shifted:
 
     def product_and_image(self, direction: Floats) -> tuple[Floats, Floats | None]:
         return self._objective.product_and_image(direction)
+
+
+FIRST_SMOOTHING = 0.5
+"""Large, because the start is far from the optimum."""
+
+MIN_SMOOTHING = 1e-9
+"""Below this, sums in float64 do not resolve the difference of the two margins."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The best so far: weights and their P, and the greatest D. The optimum lies between dual and primal."""
+
+    weights: Floats
+    primal: float
+    dual: float
+
+    @property
+    def gap(self) -> float:
+        """(P - D) / P, at least 0."""
+        return max(self.primal - self.dual, 0.0) / self.primal if self.primal > 0.0 else 0.0
+
+
+def bounds_at(objective: HingeObjective, point: NewtonPoint) -> tuple[float, float]:
+    """Return P and D at point, which objective evaluated last. Cost: none."""
+    assert objective.smoothing is not None
+    hinge, beyond = objective.hinges
+    primal = 0.5 * float(point.weights @ point.weights) + objective.C * hinge
+    vector = point.weights - point.gradient
+    dual = objective.C * (hinge - beyond) / objective.smoothing - 0.5 * float(vector @ vector)
+    return float(primal), float(dual)
+
+
+def descend(
+    descent: Descent, point: NewtonPoint, *, tolerance: float, max_iterations: int
+) -> Iterator[tuple[Bounds, Step]]:
+    """Yield bounds and records from point on, until the relative gap is at most tolerance.
+
+    The record's objective is the best P so far, its violation the gap. descent's objective must have a smoothing.
+    """
+    objective = descent.objective
+    assert objective.smoothing is not None
+    best = Bounds(point.weights, np.inf, -np.inf)
+    iteration = 0
+    while True:
+        left = max_iterations - iteration
+        for number, (at, _) in enumerate(descent.steps(point, tolerance=1e-15, max_iterations=left)):
+            primal, dual = bounds_at(objective, at)
+            better = primal < best.primal
+            best = Bounds(at.weights if better else best.weights, min(primal, best.primal), max(dual, best.dual))
+            iteration += number > 0
+            yield best, Step(iteration, best.primal, best.gap)
+            if best.gap <= tolerance or iteration >= max_iterations:
+                return
+            unsolved = 0.5 * float(at.gradient @ at.gradient)
+            smoothing_gap = primal - dual - unsolved
+            if unsolved <= 0.3 * smoothing_gap:
+                break
+        if objective.smoothing <= MIN_SMOOTHING:
+            return
+        wanted = 0.5 * tolerance * best.primal / max(smoothing_gap, 1e-300)
+        set_smoothing(descent, max(objective.smoothing * min(max(wanted**0.5, 0.03), 0.5), MIN_SMOOTHING))
+        point = descent.resume(at.weights)
+
+
+def set_smoothing(descent: Descent, smoothing: float) -> None:
+    """Make smoothing that of the objective and of the sample that stands for it."""
+    descent.objective.smoothing = smoothing
+    if descent.sample is not None:
+        descent.sample().smoothing = smoothing
+    descent.preconditioner.forget()

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ranktune.solvers.blocks.blocked import BlockedQueries, Data, OpenBlock
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.data.blocked import BlockedQueries, Data, OpenBlock
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
 from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective
@@ -223,7 +223,7 @@ def _evaluated(block: OpenBlock, loss: HingeLoss, weights: Floats) -> RankObject
 
 
 def _state(block: OpenBlock, loss: HingeLoss) -> _State:
-    state: _State | None = block.kept.get(_STATE)
+    state: _State | None = block.cache.get(_STATE)
     if state is not None and state.loss != loss:
         alike = (
             None not in (state.loss.smoothing, loss.smoothing) and replace(state.loss, smoothing=loss.smoothing) == loss
@@ -233,5 +233,5 @@ def _state(block: OpenBlock, loss: HingeLoss) -> _State:
         else:
             state = None
     if state is None:
-        state = block.kept[_STATE] = _State(loss, loss.objective(block.queries))
+        state = block.cache[_STATE] = _State(loss, loss.objective(block.queries))
     return state

@@ -27,13 +27,13 @@ FOLDS = 4
 
 def errors(make: Callable[[], BaseEstimator], data: str, at_most: int = 10_000) -> float:
     """Return the share of errors of a model on the held-out examples of each fold; at_most examples are used."""
-    X, y = (part[:at_most] for part in examples(data))  # in random order
+    X, y = (array[:at_most] for array in examples(data))  # in random order
     wrong = 0
     for fold in range(FOLDS):
-        held = np.arange(len(y)) % FOLDS == fold
+        test = np.arange(len(y)) % FOLDS == fold
         with warnings.catch_warnings():  # of fits that do not converge
             warnings.simplefilter("ignore")
-            wrong += int(np.sum(make().fit(X[~held], y[~held]).predict(X[held]) != y[held]))
+            wrong += int(np.sum(make().fit(X[~test], y[~test]).predict(X[test]) != y[test]))
     return wrong / len(y)
 
 

@@ -6,7 +6,7 @@ problem's kind is its class; ranktune.studies.benchmarks.search.suite has more o
 func3c      Func-3C of CoCaBO (Ru et al. 2020): two real numbers, categories of 3, 5 and 4; minimum -0.7221
 hart6m      Hartmann-6 with four real numbers, one on a log scale, and two categories of 5 shuffled levels; -3.0391
 layers ...  functions with conditions, plateaus or many parameters: ranktune.studies.benchmarks.search.programs
-zdt1 ...    two objectives: ranktune.studies.benchmarks.search.fronts. A run's loss is the area that its front lacks
+zdt1 ...    two objectives: ranktune.studies.benchmarks.search.programs. A run's loss is the area that its front lacks
 ...-composition  1 - NDCG@10 of Ranker fitted on a fold's training queries, on its other queries. The minimum is
             unknown: the best of all runs replaces it
 """
@@ -27,8 +27,7 @@ from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.data.sources.catalogue import load
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import SOLVERS, make
-from ranktune.studies.benchmarks.search.fronts import FRONTS
-from ranktune.studies.benchmarks.search.programs import Tree, layers, levy20, stairs
+from ranktune.studies.benchmarks.search.programs import FRONTS, Tree, layers, levy20, stairs
 from ranktune.tuner.samplers.space import UnionSpace
 
 METRIC, COMPOSED = parse_metric("ndcg@10"), "Ranker"
@@ -47,7 +46,7 @@ PLATEAUS, CONSTRAINED, TWO, NOISY, LEARNERS, RANKINGS, TABLES = KINDS[6:]
 
 
 @dataclass(frozen=True)
-class Problem:
+class SearchProblem:
     """A loss, its minimum (None where unknown), its space where declared.
 
     kind: its class, one of KINDS. noise: the standard deviation of what observed values have beside the loss.
@@ -146,21 +145,21 @@ def _queries(source: str, at_most: int) -> tuple[Queries, Queries]:
 
 
 PROBLEMS = {
-    "func3c": Problem(func3c, -0.7221),
-    "hart6m": Problem(hart6m, -3.0391),
-    "layers": Problem(layers, 0.0, kind=CONDITIONAL),
-    "stairs": Problem(stairs, 0.0, kind=PLATEAUS),
-    "levy20": Problem(levy20, 0.0, kind=MANY_NUMBERS),
-    "tree": Problem(Tree("breast_cancer"), None, kind=LEARNERS),
-    "tree-errors": Problem(Tree("digits", errors=True), None, kind=PLATEAUS),
-    **{name: Problem(values, -area, corner=corner, kind=TWO) for name, (values, corner, area) in FRONTS.items()},
+    "func3c": SearchProblem(func3c, -0.7221),
+    "hart6m": SearchProblem(hart6m, -3.0391),
+    "layers": SearchProblem(layers, 0.0, kind=CONDITIONAL),
+    "stairs": SearchProblem(stairs, 0.0, kind=PLATEAUS),
+    "levy20": SearchProblem(levy20, 0.0, kind=MANY_NUMBERS),
+    "tree": SearchProblem(Tree("breast_cancer"), None, kind=LEARNERS),
+    "tree-errors": SearchProblem(Tree("digits", errors=True), None, kind=PLATEAUS),
+    **{name: SearchProblem(values, -area, corner=corner, kind=TWO) for name, (values, corner, area) in FRONTS.items()},
 }
 
 
-def known_problems(folder: Path | None = None) -> dict[str, Problem]:
+def known_problems(folder: Path | None = None) -> dict[str, SearchProblem]:
     """Return the problems by name, with those of the data sets in folder."""
     losses = {"api-search-composition": _Ranking("api-search", 150)}
     for name in ("MQ2008", "OHSUMED"):
         if folder is not None and (folder / name).is_dir():
             losses[f"{name.lower()}-composition"] = _Ranking(str(folder / name))
-    return PROBLEMS | {name: Problem(loss, None, loss.space, kind=RANKINGS) for name, loss in losses.items()}
+    return PROBLEMS | {name: SearchProblem(loss, None, loss.space, kind=RANKINGS) for name, loss in losses.items()}

@@ -37,7 +37,7 @@ from ranktune.studies.benchmarks.search.problems import (
     NUMBERS,
     PROBLEMS,
     Params,
-    Problem,
+    SearchProblem,
 )
 
 FUNCTIONS, DIMENSIONS, OF_INTEGERS = (1, 8, 15, 20, 24), (2, 5, 10, 20), (5, 10)
@@ -169,22 +169,22 @@ def beam_limits(params: Params) -> list[float]:
     ]  # fmt: skip
 
 
-SUITE: dict[str, Problem] = {
+SUITE: dict[str, SearchProblem] = {
     **{
-        f"bbob-{f}-{d}": Problem(
+        f"bbob-{f}-{d}": SearchProblem(
             Coco("bbob", f, d), 0.0, kind=NUMBERS if d <= FEW else MANY_NUMBERS, library="cocoex"
         )
         for d, f in product(DIMENSIONS, FUNCTIONS)
     },
     **{
-        f"mixint-{f}-{d}": Problem(Coco("bbob-mixint", f, d), None, kind=INTEGERS, library="cocoex")
+        f"mixint-{f}-{d}": SearchProblem(Coco("bbob-mixint", f, d), None, kind=INTEGERS, library="cocoex")
         for d, f in product(OF_INTEGERS, FUNCTIONS)
     },
-    "shop20": Problem(shop20, 0.0, kind=MIXED),
-    "labels20": Problem(labels20, 0.0, kind=CATEGORIES),
-    "stages": Problem(stages, 0.0, kind=CONDITIONAL),
-    "vessel": Problem(vessel, 6.0597, kind=CONSTRAINED, limits=vessel_limits, worst=1000.0),
-    "beam": Problem(beam, 1.7249, kind=CONSTRAINED, limits=beam_limits, worst=100.0),
+    "shop20": SearchProblem(shop20, 0.0, kind=MIXED),
+    "labels20": SearchProblem(labels20, 0.0, kind=CATEGORIES),
+    "stages": SearchProblem(stages, 0.0, kind=CONDITIONAL),
+    "vessel": SearchProblem(vessel, 6.0597, kind=CONSTRAINED, limits=vessel_limits, worst=1000.0),
+    "beam": SearchProblem(beam, 1.7249, kind=CONSTRAINED, limits=beam_limits, worst=100.0),
     **{f"{name}-noisy": replace(PROBLEMS[name], kind=NOISY, noise=sd) for name, sd in NOISES.items()},
-    **{name: Problem(loss, None, kind=LEARNERS) for name, loss in LEARNERS_OF.items()},
+    **{name: SearchProblem(loss, None, kind=LEARNERS) for name, loss in LEARNERS_OF.items()},
 }  # fmt: skip

@@ -23,11 +23,10 @@ import numpy as np
 from optuna.trial import Trial
 
 from ranktune.solvers.registry import solver_class
-from ranktune.studies.benchmarks.search.problems import TABLES, Problem
-from ranktune.studies.benchmarks.task_table.packing import unpack
-from ranktune.studies.benchmarks.task_table.rows import mean_value
+from ranktune.studies.benchmarks.search.problems import TABLES, SearchProblem
+from ranktune.studies.benchmarks.task_table import mean_value, unpack
 from ranktune.studies.benchmarks.tasks import DRAWN
-from ranktune.tuner.gp.encoding import Encoding
+from ranktune.tuner.gp.encoding import SpaceEncoding
 from ranktune.tuner.samplers.history import arranged
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 
@@ -57,13 +56,13 @@ class Tabulated:
         return UnionSpace({self.solver: [each for each in made.space if each.name != made.path_parameter]})
 
     @cached_property
-    def _surrogate(self) -> tuple[Encoding, ExtraTreesRegressor]:
+    def _surrogate(self) -> tuple[SpaceEncoding, ExtraTreesRegressor]:
         """The encoding, and trees of what the configurations of the table lack."""
         from sklearn.ensemble import ExtraTreesRegressor  # takes a second to import
 
         rows = [row for row in _rows(FILE) if row.task == self.task and row.share == 1.0]
-        known = [(json.loads(row.configuration), mean_value(row.vali)) for row in rows]
-        params, values = zip(*((each, value) for each, value in known if each[SOLVER] == self.solver), strict=True)
+        measured = [(json.loads(row.configuration), mean_value(row.vali)) for row in rows]
+        params, values = zip(*((each, value) for each, value in measured if each[SOLVER] == self.solver), strict=True)
         encoding, places = arranged(self.space, params)
         trees = ExtraTreesRegressor(n_estimators=TREES, random_state=0)
         return encoding, trees.fit(encoding.embed(places), max(values) - np.array(values))
@@ -74,10 +73,10 @@ class Tabulated:
         return float(trees.predict(encoding.embed(arranged(self.space, [self.space.suggest(trial)])[1]))[0])
 
 
-def tabulated() -> dict[str, Problem]:
+def tabulated() -> dict[str, SearchProblem]:
     """Return the problems by name. Their file is read at the first evaluation."""
     result = {}
     for seed in SEEDS:
         loss = Tabulated(f"{DRAWN}-{seed}", BOOSTED[seed % len(BOOSTED)])
-        result[f"{loss.solver.lower()}-{seed}"] = Problem(loss, 0.0, loss.space, kind=TABLES, file=FILE)
+        result[f"{loss.solver.lower()}-{seed}"] = SearchProblem(loss, 0.0, loss.space, kind=TABLES, file=FILE)
     return result

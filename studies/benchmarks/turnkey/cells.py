@@ -18,12 +18,12 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.results import append_result, stored_results
-from ranktune.studies.benchmarks.tables import Table
+from ranktune.studies.benchmarks.tables import BenchmarkTable
 from ranktune.studies.benchmarks.turnkey.data import Case
-from ranktune.studies.benchmarks.turnkey.peers import METRIC, Budget, compete, given, version_of
+from ranktune.studies.benchmarks.turnkey.peers import METRIC, PeerBudget, compete, part_of, version_of
 from ranktune.tuner.selection.estimate import for_few_queries
 from ranktune.tuner.statistics.measured import Interval
 
@@ -55,7 +55,7 @@ class Finished:
     """The result of a cell.
 
     values    metric -> value of each test query, NaN where the metric skips it
-    used      seconds until its result; estimate, interval, tried, detail: see Delivered
+    used      seconds until its result; estimate, interval, tried, detail: see PeerResult
     """
 
     cell: Cell
@@ -98,14 +98,14 @@ Results: TypeAlias = dict[tuple[str, str, str, int], Finished]
 """Of one budget: by data, fold, rival and seed."""
 
 
-def run_cell(cell: Cell, split: Split) -> Finished:
+def run_cell(cell: Cell, split: QuerySplit) -> Finished:
     """Run a rival on a fold and measure what it delivered.
 
     Raises StudyError where it failed, and DataError for a fold that cannot be used, before it runs.
     """
-    test = given(split, "test")
+    test = part_of(split, "test")
     parse_metric(METRIC).mean(np.zeros(test.n_documents), test)  # refuses queries that cannot be used before the run
-    scores, report = compete(cell.rival, split, Budget(cell.seconds, cell.threads, cell.seed))
+    scores, report = compete(cell.rival, split, PeerBudget(cell.seconds, cell.threads, cell.seed))
     values = {metric: parse_metric(metric).per_query(scores, test) for metric in METRICS}
     interval = report["interval"] and (report["interval"][0], report["interval"][1])
     others = {name: report[name] for name in ("estimate", "tried", "detail")}
@@ -113,7 +113,7 @@ def run_cell(cell: Cell, split: Split) -> Finished:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CellPlan:
     """Which cells are run on each case: every rival for all seconds and seeds, on the folds named, or all."""
 
     rivals: Sequence[str]
@@ -123,7 +123,7 @@ class Plan:
     folds: Sequence[str] = ()
 
 
-def planned(cases: Iterable[Case], plan: Plan) -> Iterator[tuple[Cell, Split]]:
+def planned(cases: Iterable[Case], plan: CellPlan) -> Iterator[tuple[Cell, QuerySplit]]:
     """Yield each cell with its fold; tools take turns on a fold, so that noise of the machine affects them alike."""
     versions = {rival: version_of(rival) for rival in plan.rivals}
     for case in cases:
@@ -140,24 +140,24 @@ def planned(cases: Iterable[Case], plan: Plan) -> Iterator[tuple[Cell, Split]]:
                     yield Cell(case.name, split.name, rival, seconds, plan.threads, seed, dealt, version, mark), split
 
 
-def fingerprint_of(split: Split) -> str:
+def fingerprint_of(split: QuerySplit) -> str:
     """Return a digest of the queries of a split."""
     parts = [part.fingerprint for part in (split.train, split.vali, split.test) if part is not None]
     return blake2b(" ".join(parts).encode(), digest_size=16).hexdigest()
 
 
 def run_all(
-    plan: Sequence[tuple[Cell, Split]],
+    plan: Sequence[tuple[Cell, QuerySplit]],
     path: Path | None,
     on_line: Callable[[str], None],
-    run: Callable[[Cell, Split], Finished] = run_cell,
+    run: Callable[[Cell, QuerySplit], Finished] = run_cell,
 ) -> tuple[list[Finished], list[str]]:
     """Return the result of each cell, read from path, or run now and appended there; and why cells failed."""
-    known = {finished.cell: finished for finished in stored_results(path, Finished.from_json)}
+    earlier = {finished.cell: finished for finished in stored_results(path, Finished.from_json)}
     results, failures = [], []
     for number, (cell, split) in enumerate(plan, 1):
         where = f"{cell.data} {cell.fold} {cell.rival} {cell.seconds:g} s seed {cell.seed}"
-        finished = known.get(cell)
+        finished = earlier.get(cell)
         how = "kept" if finished else "ran"
         if finished is None:
             try:
@@ -182,7 +182,7 @@ def of_budget(results: Iterable[Finished], seconds: float) -> Results:
     }
 
 
-def failed(failures: Sequence[str], total: int) -> list[Table]:
+def failed(failures: Sequence[str], total: int) -> list[BenchmarkTable]:
     """Return a table of why cells failed, if any did."""
     title = f"{len(failures)} of {total} cells failed"
-    return [Table(title, [{"failure": text} for text in failures], failed=True)] if failures else []
+    return [BenchmarkTable(title, [{"failure": text} for text in failures], failed=True)] if failures else []

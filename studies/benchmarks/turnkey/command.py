@@ -15,9 +15,9 @@ import typer
 
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
-from ranktune.studies.benchmarks.tables import Table
+from ranktune.studies.benchmarks.tables import BenchmarkTable
 from ranktune.studies.benchmarks.tasks import KINDS, task_of
-from ranktune.studies.benchmarks.turnkey.cells import Plan, failed, of_budget, planned, run_all
+from ranktune.studies.benchmarks.turnkey.cells import CellPlan, failed, of_budget, planned, run_all
 from ranktune.studies.benchmarks.turnkey.data import Case, load_cases
 from ranktune.studies.benchmarks.turnkey.peers import OURS, PEERS, SINGLE_CALLS, check_installed
 from ranktune.studies.benchmarks.turnkey.results import tables
@@ -38,7 +38,7 @@ def main(
     qid: str | None = None,
     drop: list[str] | None = None,
     keep: Path | None = None,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Compare whole tools at equal time by their models' values on test queries.
 
     Parameters
@@ -78,9 +78,9 @@ def main(
             raise ParameterError(f"there is no rival '{name}'. {nearest(name, PEERS)}")
         check_installed(name)
     cases = cases_of(data, task, split_seed, **read_options(qid, drop))
-    cells = list(planned(cases, Plan(rivals, budgets, seeds, threads, fold or ())))
+    cells = list(planned(cases, CellPlan(rivals, budgets, seeds, threads, fold or ())))
     results, failures = run_all(cells, keep, lambda line: typer.echo(line, err=True))
-    printed: list[Table] = []
+    printed: list[BenchmarkTable] = []
     for budget in budgets:
         how = _how(budget, threads, seeds, cases)
         printed += tables(of_budget(results, budget), cases, rivals, budget, how)

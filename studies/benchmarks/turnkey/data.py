@@ -20,11 +20,11 @@ import numpy as np
 
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.api_search import NAME
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.letor import is_letor_folder
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
-from ranktune.solvers.data.split import Split
 from ranktune.studies.papers.protocols import all_queries
 from ranktune.studies.papers.reproduce import load_dataset
 
@@ -46,7 +46,7 @@ class Case:
     """
 
     name: str
-    splits: tuple[Split, ...]
+    splits: tuple[QuerySplit, ...]
     split_seed: int | None = None
     letor: bool = False
 
@@ -72,7 +72,7 @@ def load_cases(paths: Sequence[Path], split_seed: int | None = None, **options: 
 def _case_of(path: Path, split_seed: int | None, options: ReadOptions) -> Case:
     if path.is_file():
         queries, seed = catalogue.read(path, **options), split_seed or 0
-        dealt = redealt([Split(DEALT, queries)], seed)[0]
+        dealt = redealt([QuerySplit(DEALT, queries)], seed)[0]
         return Case(path.name.split(".")[0], (replace(dealt, name=DEALT),), seed)
     parts = _parts(path)
     if str(path) == NAME:
@@ -106,7 +106,7 @@ def _parts(folder: Path) -> dict[str, Path]:
     return parts
 
 
-def redealt(splits: Sequence[Split], seed: int) -> list[Split]:
+def redealt(splits: Sequence[QuerySplit], seed: int) -> list[QuerySplit]:
     """Return all queries of a case (those of its first split) in five new folds, 3 : 1 : 1, at random by seed.
 
     Each query is a test query in one fold and a validation query in one other, as in LETOR. Raises DataError for fewer
@@ -120,4 +120,4 @@ def redealt(splits: Sequence[Split], seed: int) -> list[Split]:
     def part(*numbers: int) -> Queries:
         return queries.select(np.sort(np.concatenate([parts[number % FOLDS] for number in numbers])))
 
-    return [Split(f"Fold{k + 1}", part(k, k + 1, k + 2), part(k + 3), part(k + 4)) for k in range(FOLDS)]
+    return [QuerySplit(f"Fold{k + 1}", part(k, k + 1, k + 2), part(k + 3), part(k + 4)) for k in range(FOLDS)]

@@ -17,11 +17,11 @@ import numpy as np
 import typer
 
 from ranktune.solvers.data.api_search import NAME
-from ranktune.studies.benchmarks.tables import Row, Table, judged
-from ranktune.studies.benchmarks.turnkey.cells import Finished, Plan, failed, planned, run_all
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, judged
+from ranktune.studies.benchmarks.turnkey.cells import CellPlan, Finished, failed, planned, run_all
 from ranktune.studies.benchmarks.turnkey.data import load_cases
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, SINGLE_CALLS, check_installed
-from ranktune.studies.benchmarks.waiting import taken
+from ranktune.studies.benchmarks.waiting import times_of
 from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.study.home import StudyFolder
 
@@ -34,7 +34,7 @@ TOOLS = (*SINGLE_CALLS, EQUAL)
 def measured(seed: int, cache: str, folder: Path, options: Sequence[str]) -> Row:
     """Return what a study takes and what its model is worth; folder has the cache and the studies."""
     name = f"{cache.replace(' ', '-')}-{seed}"
-    took = taken(["tune", "--name", name, "--seed", str(seed), *options], folder)
+    took = times_of(["tune", "--name", name, "--seed", str(seed), *options], folder)
     result = load_result(StudyFolder(folder / "home" / name).result)
     return {
         "seed": str(seed), "cache": cache, "conclusion s": took.answer, "wall s": took.wall, "cpu s": took.cpu,
@@ -75,7 +75,7 @@ def main(
     tool: list[str] | None = None,
     seconds: float = 60.0,
     trials: int | None = None,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Measure the default study on the example data: seconds, processor seconds and test NDCG@10, beside peers.
 
     Parameters
@@ -100,12 +100,12 @@ def main(
             typer.echo(" ".join(f"{name} {value}" for name, value in studies[-1].items()), err=True)
     equal = float(np.median([row["wall s"] for row in studies[1:]]))
     cases, threads = load_cases([Path(NAME)]), os.cpu_count() or 1
-    plans = [Plan([name], [equal if name == EQUAL else seconds], threads=threads) for name in tools]
+    plans = [CellPlan([name], [equal if name == EQUAL else seconds], threads=threads) for name in tools]
     cells = [cell for plan in plans for cell in planned(cases, plan)]
     peers, failures = run_all(cells, None, lambda line: typer.echo(line, err=True))
     return [
-        Table("Goals of the default study", goals(studies), f"{seeds} seeds, {NAME}"),
-        Table(f"ranktune tune on {NAME}", studies),
-        Table(f"Beside other tools, {threads} threads", beside(studies, peers)),
+        BenchmarkTable("Goals of the default study", goals(studies), f"{seeds} seeds, {NAME}"),
+        BenchmarkTable(f"ranktune tune on {NAME}", studies),
+        BenchmarkTable(f"Beside other tools, {threads} threads", beside(studies, peers)),
         *failed(failures, len(cells)),
     ]

@@ -41,9 +41,9 @@ from numpy.typing import ArrayLike
 import ranktune
 from ranktune.solvers.core.arrays import Floats, Json, JsonView
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import STANDARD_NAME
 from ranktune.tuner.workers.fork_server import ONE_THREAD
@@ -63,7 +63,7 @@ _TREES, _DEFAULTS_TREES = 1000, 10_000
 
 
 @dataclass(frozen=True)
-class Budget:
+class PeerBudget:
     """What a peer may use: seconds of wall time, a number of threads, and its seed."""
 
     seconds: float
@@ -72,7 +72,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Delivered:
+class PeerResult:
     """The result of a peer.
 
     score     from queries to the scores of their documents, (n_documents,)
@@ -96,21 +96,21 @@ class Peer:
     single  whether it is one call of a library, without a search
     """
 
-    run: Callable[[Split, Budget, Path], Delivered]
+    run: Callable[[QuerySplit, PeerBudget, Path], PeerResult]
     needs: tuple[str, ...]
     single: bool = False
 
 
-def _delivered(predict: Callable[..., ArrayLike], vali: Queries, **known: Any) -> Delivered:
+def _delivered(predict: Callable[..., ArrayLike], vali: Queries, **fields: Any) -> PeerResult:
     """Return a model of another library, given by its scores of features, with its METRIC on validation queries."""
 
     def score(queries: Queries) -> Floats:
         return np.asarray(predict(queries.features), dtype=np.float64)
 
-    return Delivered(score, parse_metric(METRIC).mean(score(vali), vali), **known)
+    return PeerResult(score, parse_metric(METRIC).mean(score(vali), vali), **fields)
 
 
-def rank_tune(split: Split, budget: Budget, folder: Path, solvers: Sequence[str] = ()) -> Delivered:
+def rank_tune(split: QuerySplit, budget: PeerBudget, folder: Path, solvers: Sequence[str] = ()) -> PeerResult:
     """Tune with RankTune's defaults, but for the solvers, without holding out test queries."""
     result = ranktune.tune(
         split.train, vali=split.vali, test="none", metric=METRIC, timeout=budget.seconds, jobs=budget.threads,
@@ -118,10 +118,10 @@ def rank_tune(split: Split, budget: Budget, folder: Path, solvers: Sequence[str]
     )  # fmt: skip
     estimate = result.estimate
     limits = estimate.low, estimate.high
-    return Delivered(result.best_model.predict, estimate.mean, limits, tried=result.trials)
+    return PeerResult(result.best_model.predict, estimate.mean, limits, tried=result.trials)
 
 
-def lightgbm_optuna(split: Split, budget: Budget, folder: Path) -> Delivered:
+def lightgbm_optuna(split: QuerySplit, budget: PeerBudget, folder: Path) -> PeerResult:
     """Tune LightGBM by Optuna for the given seconds; the result is the best trial's model.
 
     The search space is that of Optuna's own LightGBM example, with the learning rate. Early stopping uses
@@ -130,10 +130,10 @@ def lightgbm_optuna(split: Split, budget: Budget, folder: Path) -> Delivered:
     """
     import optuna
 
-    train, vali = split.train, given(split, "vali")
+    train, vali = split.train, part_of(split, "vali")
     until = time.perf_counter() + budget.seconds
     fixed = {"n_estimators": _TREES, "n_jobs": budget.threads, "random_state": budget.seed}
-    best, trees = list[Delivered](), list[int]()
+    best, trees = list[PeerResult](), list[int]()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
 
     def objective(trial: optuna.Trial) -> float:
@@ -149,13 +149,13 @@ def lightgbm_optuna(split: Split, budget: Budget, folder: Path) -> Delivered:
     return replace(best[0], tried=len(trees), detail={"trees": best[0].detail["trees"], "trees_of_trials": trees})
 
 
-def lightgbm_defaults(split: Split, budget: Budget, folder: Path) -> Delivered:
+def lightgbm_defaults(split: QuerySplit, budget: PeerBudget, folder: Path) -> PeerResult:
     """Fit LightGBM once with its defaults, stopped early by validation NDCG@10, or at the deadline."""
     fixed = {"n_estimators": _DEFAULTS_TREES, "n_jobs": budget.threads, "random_state": budget.seed}
-    return _lightgbm(fixed, split.train, given(split, "vali"), time.perf_counter() + budget.seconds)
+    return _lightgbm(fixed, split.train, part_of(split, "vali"), time.perf_counter() + budget.seconds)
 
 
-def _lightgbm(parameters: JsonView, train: Queries, vali: Queries, until: float) -> Delivered:
+def _lightgbm(parameters: JsonView, train: Queries, vali: Queries, until: float) -> PeerResult:
     ranker = fitted_lightgbm(parameters, train, vali, until)
     detail = {"trees": ranker.best_iteration_ or ranker.n_estimators_, "cut_by_deadline": time.perf_counter() > until}
     return _delivered(ranker.predict, vali, tried=1, detail=detail)
@@ -198,13 +198,13 @@ def fitted_lightgbm(
     return ranker
 
 
-def xgboost_once(split: Split, budget: Budget, folder: Path) -> Delivered:
+def xgboost_once(split: QuerySplit, budget: PeerBudget, folder: Path) -> PeerResult:
     """Fit XGBoost once, stopped early by validation NDCG@10, or at the deadline."""
     import xgboost
 
-    train, vali, until = split.train, given(split, "vali"), time.perf_counter() + budget.seconds
+    train, vali, until = split.train, part_of(split, "vali"), time.perf_counter() + budget.seconds
 
-    class InTime(xgboost.callback.TrainingCallback):
+    class XGBoostDeadline(xgboost.callback.TrainingCallback):
         """Ends the fit at the deadline."""
 
         def after_iteration(self, model: object, epoch: int, evals_log: object) -> bool:
@@ -212,7 +212,7 @@ def xgboost_once(split: Split, budget: Budget, folder: Path) -> Delivered:
 
     ranker = xgboost.XGBRanker(
         objective="rank:ndcg", learning_rate=0.1, n_estimators=_DEFAULTS_TREES, eval_metric=METRIC,
-        early_stopping_rounds=_PATIENCE, n_jobs=budget.threads, random_state=budget.seed, callbacks=[InTime()],
+        early_stopping_rounds=_PATIENCE, n_jobs=budget.threads, random_state=budget.seed, callbacks=[XGBoostDeadline()],
     )  # fmt: skip
     ranker.fit(
         train.features, train.grades, qid=train.query_of_document, eval_set=[(vali.features, vali.grades)],
@@ -223,9 +223,9 @@ def xgboost_once(split: Split, budget: Budget, folder: Path) -> Delivered:
     return _delivered(ranker.predict, vali, tried=1, detail=detail)
 
 
-def catboost_once(split: Split, budget: Budget, folder: Path, loss: str = "YetiRank") -> Delivered:
+def catboost_once(split: QuerySplit, budget: PeerBudget, folder: Path, loss: str = "YetiRank") -> PeerResult:
     """Fit CatBoost with a loss once, stopped early by validation NDCG@10, or at the deadline."""
-    until, vali = time.perf_counter() + budget.seconds, given(split, "vali")
+    until, vali = time.perf_counter() + budget.seconds, part_of(split, "vali")
     fixed = {"iterations": _DEFAULTS_TREES, "thread_count": budget.threads, "random_seed": budget.seed}
     ranker = fitted_catboost(fixed | {"loss_function": loss}, split.train, vali, until)
     detail = {"trees": ranker.tree_count_, "cut_by_deadline": time.perf_counter() > until}
@@ -241,7 +241,7 @@ def fitted_catboost(
     def pool(part: Queries) -> catboost.Pool:
         return catboost.Pool(part.features, label=part.grades, group_id=part.query_of_document)
 
-    class InTime:
+    class CatBoostDeadline:
         """Ends the fit at the deadline."""
 
         def after_iteration(self, info: object) -> bool:
@@ -250,20 +250,20 @@ def fitted_catboost(
     quiet = {"allow_writing_files": False, "logging_level": "Silent"}
     ranker = catboost.CatBoost({"loss_function": "YetiRank", "learning_rate": 0.1, **quiet, **parameters})
     if vali is None:
-        ranker.fit(pool(train), callbacks=[InTime()])
+        ranker.fit(pool(train), callbacks=[CatBoostDeadline()])
     else:
         ranker.set_params(eval_metric="NDCG:top=10;type=Exp", early_stopping_rounds=100)
-        ranker.fit(pool(train), eval_set=pool(vali), callbacks=[InTime()])
+        ranker.fit(pool(train), eval_set=pool(vali), callbacks=[CatBoostDeadline()])
     return ranker
 
 
-def flaml_automl(split: Split, budget: Budget, folder: Path) -> Delivered:
+def flaml_automl(split: QuerySplit, budget: PeerBudget, folder: Path) -> PeerResult:
     """Run FLAML's AutoML for the time, groups and validation queries given.
 
     Its NDCG has linear gains and counts queries without a relevant document as 0: the estimate is the model's
     METRIC on the validation queries.
     """
-    train, vali = split.train, given(split, "vali")
+    train, vali = split.train, part_of(split, "vali")
     several = vali.select(np.flatnonzero(vali.lengths > 1))  # its NDCG refuses queries of one document
     automl = importlib.import_module("flaml").AutoML()
     automl.fit(
@@ -279,7 +279,7 @@ def flaml_automl(split: Split, budget: Budget, folder: Path) -> Delivered:
     return _delivered(automl.predict, vali, detail=detail)
 
 
-def given(split: Split, part: str) -> Queries:
+def part_of(split: QuerySplit, part: str) -> Queries:
     """Return a split's "vali" or "test". Raises DataError where it has none."""
     queries: Queries | None = getattr(split, part)
     if queries is None:
@@ -287,7 +287,7 @@ def given(split: Split, part: str) -> Queries:
     return queries
 
 
-def with_validation(split: Split) -> Split:
+def with_validation(split: QuerySplit) -> QuerySplit:
     """Return a split with validation queries: its own, or a quarter of its training queries, the same at each call."""
     if split.vali is not None:
         return split
@@ -295,8 +295,8 @@ def with_validation(split: Split) -> Split:
     if count < 2:
         raise DataError(f"{split.name}: {count} training query leaves none to validate. Add queries, or vali queries.")
     order = np.random.default_rng(0).permutation(count)
-    aside, kept = np.sort(order[: max(count // 4, 1)]), np.sort(order[max(count // 4, 1) :])
-    return replace(split, train=split.train.select(kept), vali=split.train.select(aside))
+    aside, rest = np.sort(order[: max(count // 4, 1)]), np.sort(order[max(count // 4, 1) :])
+    return replace(split, train=split.train.select(rest), vali=split.train.select(aside))
 
 
 PEERS: Mapping[str, Peer] = {
@@ -332,13 +332,13 @@ def version_of(rival: str) -> str:
     return importlib.metadata.version(distribution)
 
 
-def compete(rival: str, split: Split, budget: Budget) -> tuple[Floats, Json]:
+def compete(rival: str, split: QuerySplit, budget: PeerBudget) -> tuple[Floats, Json]:
     """Return the scores of split's test documents by a peer in a separate process, and its report.
 
-    The report has seconds, and Delivered's fields without score. Raises StudyError where the process failed, or scores
+    The report has seconds, and PeerResult's fields without score. Raises StudyError where the process failed, or scores
     or estimate are not finite.
     """
-    test = given(split, "test")
+    test = part_of(split, "test")
     split = split if is_ours(rival) else with_validation(split)
     with tempfile.TemporaryDirectory(prefix="ranktune-turnkey-") as name:
         folder = Path(name)
@@ -361,7 +361,7 @@ def environment_of(rival: str, threads: int) -> dict[str, str]:
     return os.environ | {name: "1" if is_ours(rival) else str(threads) for name in ONE_THREAD}
 
 
-def _run_apart(rival: str, fold: str, folder: Path, budget: Budget) -> None:
+def _run_apart(rival: str, fold: str, folder: Path, budget: PeerBudget) -> None:
     """Run `run_here` in a new process. Raises StudyError where it failed or did not end."""
     arguments = [rival, str(folder), str(budget.seconds), str(budget.threads), str(budget.seed)]
     limit = 600.0 + 10.0 * budget.seconds
@@ -377,12 +377,12 @@ def _run_apart(rival: str, fold: str, folder: Path, budget: Budget) -> None:
         raise StudyError(f"{rival} on {fold} failed: {reason}")
 
 
-def run_here(rival: str, folder: Path, budget: Budget) -> None:
+def run_here(rival: str, folder: Path, budget: PeerBudget) -> None:
     """Run a peer on the queries in folder, and write the test documents' scores and its report there."""
     for package in PEERS[rival].needs:
         importlib.import_module(package)
     vali = read_queries(folder / "vali") if (folder / "vali").is_dir() else None
-    split = Split("", read_queries(folder / "train"), vali)
+    split = QuerySplit("", read_queries(folder / "train"), vali)
     (folder / "files").mkdir()
     begun = time.perf_counter()
     delivered = PEERS[rival].run(split, budget, folder / "files")
@@ -394,4 +394,4 @@ def run_here(rival: str, folder: Path, budget: Budget) -> None:
 
 
 if __name__ == "__main__":
-    run_here(sys.argv[1], Path(sys.argv[2]), Budget(float(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])))
+    run_here(sys.argv[1], Path(sys.argv[2]), PeerBudget(float(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])))

@@ -24,7 +24,7 @@ from ranktune.solvers.core.files.private import private_folder
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.results import add_missing, stored_results
-from ranktune.studies.benchmarks.tables import Row, Table
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
 
 KINDS = {"noise": 0.0, "small gain": 0.15, "large gain": 0.5}
 """What is generated: the weight of the features in what decides the grades, beside noise of 1."""
@@ -97,27 +97,27 @@ def promised(kind: str, count: int, seed: int, trials: int, timeout: float, test
     )  # fmt: skip
 
 
-def table(promises: Sequence[Promise], title: str) -> Table:
+def table(promises: Sequence[Promise], title: str) -> BenchmarkTable:
     """Return how far promises are from the truth, by kind of data."""
     rows: list[Row] = []
     for kind in KINDS:
-        own = [each for each in promises if each.kind == kind]
-        if own:
-            plain, estimate = ([getattr(p, name) - p.luck - p.truth for p in own] for name in ("plain", "estimate"))
-            error = np.std(estimate, ddof=1) / np.sqrt(len(own)) if len(own) > 1 else np.nan
+        these = [each for each in promises if each.kind == kind]
+        if these:
+            plain, estimate = ([getattr(p, name) - p.luck - p.truth for p in these] for name in ("plain", "estimate"))
+            error = np.std(estimate, ddof=1) / np.sqrt(len(these)) if len(these) > 1 else np.nan
             rows.append({
-                "data": kind, "studies": len(own), "score": f"{np.mean(plain):+.4f}",
+                "data": kind, "studies": len(these), "score": f"{np.mean(plain):+.4f}",
                 "estimate": f"{np.mean(estimate):+.4f}", "se": f"{error:.4f}",
-                "covered": f"{np.mean([p.low <= p.truth <= p.high for p in own]):.1%}",
-                "harmed": f"{np.mean([p.tuning < -HARM for p in own]):.1%}",
-                "tuning": f"{np.mean([p.tuning for p in own]):+.4f}",
+                "covered": f"{np.mean([p.low <= p.truth <= p.high for p in these]):.1%}",
+                "harmed": f"{np.mean([p.tuning < -HARM for p in these]):.1%}",
+                "tuning": f"{np.mean([p.tuning for p in these]):+.4f}",
             })  # fmt: skip
     note = (
         "score: that of the chosen model, by which it was chosen, less the truth; estimate: likewise; se: its standard "
         "error. covered: studies whose 95 % interval has the truth in it. harmed: the chosen model is worse than the "
         f"best default by more than {HARM} on new queries; tuning: how much better it is, in the mean."
     )
-    return Table(title, rows, note)
+    return BenchmarkTable(title, rows, note)
 
 
 def main(
@@ -130,7 +130,7 @@ def main(
     first: int = 0,
     seconds: float = 1e9,
     keep: Path | None = None,
-) -> list[Table]:
+) -> list[BenchmarkTable]:
     """Compare what studies promise with what their models are worth, on data of known truth.
 
     Parameters
@@ -159,14 +159,14 @@ def main(
         if kind not in KINDS:
             raise ParameterError(f"unknown kind of data '{kind}'. {nearest(kind, KINDS)}")
     path = keep or private_folder() / "promises.jsonl"
-    known = {
+    results = {
         (each.kind, each.seed): each
         for each in stored_results(path, lambda fields: Promise(**fields))
         if (each.queries, each.trials, each.timeout) == (queries, trials, timeout)
     }
 
     planned = [(kind, seed) for seed in range(first, first + studies) for kind in wanted]
-    add_missing(planned, known, lambda key: promised(key[0], queries, key[1], trials, timeout, test), path, seconds)
+    add_missing(planned, results, lambda key: promised(key[0], queries, key[1], trials, timeout, test), path, seconds)
     limit = f", {timeout:g} s" if timeout else ""
     title = f"Promise and truth: {queries} queries, {trials} trials{limit}, {METRIC}"
-    return [table([known[key] for key in planned if key in known], title)]
+    return [table([results[key] for key in planned if key in results], title)]

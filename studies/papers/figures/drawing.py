@@ -1,4 +1,8 @@
-"""The printed figures of a paper, drawn on our data, with their verdicts: one page of HTML, SVG and PNG files."""
+"""The printed figures of a paper, drawn on our data, with their verdicts: one page of HTML, SVG and PNG files.
+
+The figures of the other papers have modules of their own. Those of domination rank are here: accuracy over the number
+of weights, on LETOR, and what Tables 1.2 and 1.3 say of sparse models.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +14,21 @@ from pathlib import Path
 
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.files.atomic import atomic_write
-from ranktune.studies.papers.claims import Verdict, counted
-from ranktune.studies.papers.figures import adarank, domination, elasticrank, ranksvm, solar
-from ranktune.studies.papers.figures.charts import PrintedFigure
+from ranktune.studies.papers.claims import ClaimVerdict, counted
+from ranktune.studies.papers.figures import adarank, elasticrank, ranksvm, solar
 from ranktune.studies.papers.figures.pictures import png, svg
-from ranktune.studies.papers.figures.work import Material
+from ranktune.studies.papers.figures.work import Material, Points, PrintedFigure, best, over_weights, shown
 from ranktune.studies.papers.published import Paper
 from ranktune.studies.papers.reproduce import Dataset, Reproduced
 from ranktune.tuner.workers.executor import make_executor
 
-FIGURES: Mapping[str, Callable[[Material], Iterator[PrintedFigure]]] = {
-    "adarank": adarank.figures,
-    "domination": domination.figures,
-    "elasticrank": elasticrank.figures,
-    "ranksvm": ranksvm.figures,
-    "solar": solar.figures,
-}
-
-
+MEASURES = ("avg_precision", "precision@10", "dominating", "pairwise_accuracy")
+"""The measures of the tables; the last two are 1 less the domination error and 1 less the all-pairs error."""
+SAME = 0.01
+"""Figures that differ by no more count as the same."""
+ZEROS = 0.93
+"""The least share of zero weights of the printed models with the l1 penalty."""
+SPARSE = ("Base-l1", "MultiValued", "Margin")
 CSS = """
 :root { color-scheme: light dark; }
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
@@ -38,10 +39,53 @@ h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin: 2.2rem 0 .3rem; }
 table { border-collapse: collapse; margin: .5rem 0; } th { text-align: left; }
 td, th { padding: .25rem .7rem .25rem 0; vertical-align: top; border-top: 1px solid #8884; }
 td:first-child { white-space: nowrap; }
-.yes { color: #00795a; font-weight: 600; } .refuted { color: #c04400; font-weight: 600; } .cannot { color: #777; }
+.confirmed { color: #00795a; font-weight: 600; } .refuted { color: #c04400; font-weight: 600; }
+.not, .cannot { color: #777; }
 @media (prefers-color-scheme: dark) { td:first-child { white-space: nowrap; }
-.yes { color: #2fc79a; } .refuted { color: #ff8a4c; } }
+.confirmed { color: #2fc79a; } .refuted { color: #ff8a4c; } }
 """
+
+
+def figures(material: Material) -> Iterator[PrintedFigure]:
+    """Yield the sweeps."""
+    figure = material.figure("Tables 1.2, 1.3")
+    systems = {entry.name for entry in material.table("Tables 1.2 and 1.3").table.entries}
+    for dataset in material.datasets:
+        points = material.points("Tables 1.2 and 1.3", dataset.name, lambda label: label.split(", ", 1)[0])
+        for measure in MEASURES:
+            curves = over_weights(points, measure)
+            figure.draw(f"{dataset.name}: {measure}", "weights that are not zero", measure, curves)
+        if set(points) == systems:  # else a system could not run, which the table says
+            _say(figure, dataset.name, points, dataset.splits[0].train.n_features)
+    yield figure
+
+
+def _say(figure: PrintedFigure, name: str, points: Mapping[str, Points], n_features: int) -> None:
+    precision = {entry: best(many, "avg_precision") for entry, many in points.items()}
+    dense, pamir = precision["Base-l2"], precision.pop("PAMIR")
+    few = max(1, round((1.0 - ZEROS) * n_features))
+    for share, most in ((ZEROS, few), (0.5, n_features // 2)):
+        sparse = max(best(points[entry], "avg_precision", most) for entry in SPARSE)
+        measured = (
+            f"With at most {most} of {n_features} weights the average precision is {sparse:.4f}, without sparsity "
+            f"{dense:.4f}. The printed problems have 10,000 features, of which 7 percent are still 700."
+        )
+        figure.say("sparse", sparse >= dense - SAME, measured, share=share, name=name)
+    ours = max(precision.values())
+    alike = ours - min(precision.values()) <= SAME
+    figure.say("alike", alike, f"Average precision: {shown(precision)}.", name=name)
+    gain = max(precision["MultiValued"], precision["Margin"]) - precision["Base-l1"]
+    figure.say("plain", gain <= SAME / 2, f"The better of the two is {gain:+.4f} from Base-l1.", name=name)
+    figure.say("pamir", ours >= pamir - SAME, f"Average precision {ours:.4f} against {pamir:.4f}.", name=name)
+
+
+FIGURES: Mapping[str, Callable[[Material], Iterator[PrintedFigure]]] = {
+    "adarank": adarank.figures,
+    "domination": figures,
+    "elasticrank": elasticrank.figures,
+    "ranksvm": ranksvm.figures,
+    "solar": solar.figures,
+}
 
 
 @dataclass(frozen=True)
@@ -49,10 +93,10 @@ class Drawn:
     """The figures of a paper, and the verdicts on its tables that no figure holds."""
 
     figures: tuple[PrintedFigure, ...]
-    others: tuple[Verdict, ...]
+    others: tuple[ClaimVerdict, ...]
 
     @property
-    def verdicts(self) -> tuple[Verdict, ...]:
+    def verdicts(self) -> tuple[ClaimVerdict, ...]:
         """All verdicts: on the figures, on their claims, and on tables."""
         return (*(verdict for figure in self.figures for verdict in figure.verdicts), *self.others)
 
@@ -72,8 +116,8 @@ def draw(
             figures.append(figure)
             if on_figure is not None:
                 on_figure(figure.source)
-    held = {verdict for figure in figures for verdict in figure.claims}
-    others = tuple(verdict for table in tables for verdict in table.verdicts if verdict not in held)
+    drawn = {verdict for figure in figures for verdict in figure.claims}
+    others = tuple(verdict for table in tables for verdict in table.verdicts if verdict not in drawn)
     return Drawn(tuple(figures), others)
 
 
@@ -122,10 +166,10 @@ def _figure(figure: PrintedFigure) -> Iterator[str]:
     yield from _table(figure.verdicts)
 
 
-def _table(verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _table(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:
     yield "<table><tr><th>source</th><th>claim</th><th></th><th>measured here</th></tr>"
     for verdict in verdicts:
         cells = f"<td>{escape(verdict.source)}</td><td>{escape(verdict.claim)}</td>"
-        word = f'<td class="{verdict.word.split()[0]}">{verdict.word}</td>'
+        word = f'<td class="{verdict.finding.split()[0]}">{verdict.finding}</td>'
         yield f"<tr>{cells}{word}<td>{escape(verdict.reason)}</td></tr>"
     yield "</table>"

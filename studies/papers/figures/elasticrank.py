@@ -7,10 +7,21 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.studies.papers.days import NAME
-from ranktune.studies.papers.figures.charts import Chart, PrintedFigure, Series
-from ranktune.studies.papers.figures.work import Material, Points, best, mean_and_band, over_weights, parts_of, shown
-from ranktune.studies.papers.tuner_runs import SIGNIFICANT, regrets_of
+from ranktune.studies.papers.claims import SIGNIFICANT
+from ranktune.studies.papers.figures.work import (
+    Chart,
+    Material,
+    Points,
+    PrintedFigure,
+    Series,
+    best,
+    mean_and_band,
+    over_weights,
+    parts_of,
+    shown,
+)
+from ranktune.studies.papers.protocols import NAME
+from ranktune.studies.papers.tuner_runs import regrets_of
 
 OPTIMIZERS = ("RDA", "FOBOS", "PSGD")
 PASSES = {1: "1 pass", 2: "2 passes"}
@@ -96,7 +107,7 @@ def _latency(figure: PrintedFigure, points: Mapping[str, Mapping[str, Points]]) 
         measured = "No model has so few weights."
         if small:
             measured = f"At most {max(small):.3f} microseconds, the product with the kept features alone."
-        figure.say("latency", bool(small) and max(small) < LATENCY, measured, name=name)
+        figure.say("latency", bool(small) and max(small) < LATENCY, measured, contrary=bool(small), name=name)
     return figure
 
 
@@ -138,7 +149,8 @@ def _days(material: Material) -> PrintedFigure:
         gain = (runs[TUNED] - runs[DEFAULTS]).mean(axis=1)
         better = _p_of_gain(gain) < SIGNIFICANT
         scores = shown({name: float(values.mean()) for name, values in runs.items()})
-        figure.say("careful", better, f"{scores}; paired over {len(gain)} runs p = {_p_of_gain(gain):.2g}.")
+        measured = f"{scores}; paired over {len(gain)} runs p = {_p_of_gain(gain):.2g}."
+        figure.say("careful", better, measured, contrary=gain)
     return figure
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.studies.papers.figures.charts import Chart, Series
+from ranktune.studies.papers.figures.work import Chart, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,8 @@
-"""RankSVM: objective and accuracy over training time (Figures 4 to 7)."""
+"""RankSVM: objective and accuracy over training time (Figures 5 to 7), and sums over all active pairs (Figure 4).
+
+Figure 4 compares data structures: direct counting (a number a grade, summed over the active grades), a Fenwick tree (as
+balanced trees, log k steps an insertion and a query, without pointers), and the tree of 32 children a node.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +16,14 @@ from typing import TypeAlias
 import numpy as np
 from sklearn.svm import LinearSVC
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Codes, Floats
+from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import Split
 from ranktune.solvers.linear.rank_svm import RankSVM
+from ranktune.solvers.losses.window_sums import offsets, sum_many
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.papers.figures.charts import PrintedFigure
-from ranktune.studies.papers.figures.counting import measure
-from ranktune.studies.papers.figures.work import Material
+from ranktune.studies.papers.figures.work import Material, PrintedFigure
 from ranktune.studies.papers.protocols import present
 
 NEWTON, HINGE = "Newton, L2 loss", "Newton, L1 loss"
@@ -39,6 +43,11 @@ LENGTH = 10_000
 NEAR = 1e-2
 """A relative difference to the optimum at which times are compared: below the default stopping rule."""
 STABLE = 0.005
+Steps: TypeAlias = Iterator[tuple[float, Floats, bool]]
+"""CPU seconds so far, weights, and whether the default stopping rule holds."""
+Sums: TypeAlias = Callable[[Floats, Codes, int, Codes, Codes, Floats, Floats], None]
+DIRECT_AT_MOST = 1000
+"""Grades up to which direct counting is measured."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +64,6 @@ class Curve:
     stopped: int
 
 
-Steps: TypeAlias = Iterator[tuple[float, Floats, bool]]
-"""CPU seconds so far, weights, and whether the default stopping rule holds."""
 Methods: TypeAlias = Mapping[str, Curve]
 
 
@@ -74,19 +81,19 @@ def figures(material: Material) -> Iterator[PrintedFigure]:
     yield _fixed_penalties(material.figure("Figure 7"), by_penalty)
 
 
-def scaled(split: Split) -> Split:
+def scaled(split: QuerySplit) -> QuerySplit:
     """Return split with each feature linearly scaled to [0, 1] on the training queries."""
     low, high = (edge(split.train.features, axis=0) for edge in (np.min, np.max))
     width = np.where(high > low, high - low, 1.0)
 
-    def part(queries: Queries | None) -> Queries | None:
+    def scale(queries: Queries | None) -> Queries | None:
         return None if queries is None else queries.with_features((queries.features - low) / width)
 
     train = split.train.with_features((split.train.features - low) / width)
-    return replace(split, train=train, vali=part(split.vali), test=part(split.test))
+    return replace(split, train=train, vali=scale(split.vali), test=scale(split.test))
 
 
-def by_rank(split: Split) -> Split:
+def by_rank(split: QuerySplit) -> QuerySplit:
     """Return split with as many grades as documents in each query: their ranks in a noisy linear order."""
     generator = np.random.default_rng(0)
     truth = RankSVM(C=1.0, scaling="none").fit(split.train).coef_
@@ -102,7 +109,7 @@ def by_rank(split: Split) -> Split:
     return replace(split, train=ranked(split.train), test=ranked(present(split.test, split, "test")))
 
 
-def curve_of(split: Split, system: str, C: float) -> Curve:
+def curve_of(split: QuerySplit, system: str, C: float) -> Curve:
     """Return what a system reaches in which time; weights are measured apart from the time."""
     test = present(split.test, split, "test")
     steps: Mapping[str, Callable[[Queries, float], Steps]] = {
@@ -181,11 +188,11 @@ def _structures(material: Material) -> PrintedFigure:
     figure.draw(title, "grades", "ns a document", curves, log_x=True, log_y=True)
     slow, few = (cost["direct"] / cost["Fenwick"] for cost in (costs[-1], costs[GRADES.index(3)]))
     measured = f"With {GRADES[-1]:,} grades {slow:.1f} times a tree, with 3 grades {few:.1f} times."
-    figure.say("slow", slow > 2.0, measured)
+    figure.say("slow", slow > 2.0, measured, contrary=True)
     ratios = [cost["Fenwick"] / cost["tree of 32"] for cost in costs]
     apart = max(max(ratio, 1.0 / ratio) for ratio in ratios)
     kinds = "a Fenwick tree and one of 32 children a node, which stand for the printed kinds of trees"
-    figure.say("alike", apart < 3.0, f"At most {apart:.1f} times between {kinds}.")
+    figure.say("alike", apart < 3.0, f"At most {apart:.1f} times between {kinds}.", contrary=True)
     return figure
 
 
@@ -195,7 +202,8 @@ def _methods(figure: PrintedFigure, curves: Mapping[str, Methods]) -> PrintedFig
         for label, of in (("mean NDCG", "ndcg"), ("pairwise accuracy", "accuracy")):
             _draw_over_time(figure, f"{name}: {label}, test", label, methods, of)
         change = max(float(np.abs(curve.ndcg[curve.stopped :] - curve.ndcg[-1]).max()) for curve in methods.values())
-        figure.say("stable", change <= STABLE, f"After it NDCG changes by at most {change:.4f}.", name=name)
+        measured = f"After it NDCG changes by at most {change:.4f}."
+        figure.say("stable", change <= STABLE, measured, contrary=True, name=name)
         gaps = [
             float(getattr(methods[NEWTON], of)[-1] - getattr(methods[HINGE], of)[-1]) for of in ("ndcg", "accuracy")
         ]
@@ -232,7 +240,7 @@ def _reached(system: str, methods: Methods) -> float:
 def _say_which_is_faster(figure: PrintedFigure, name: str, methods: Methods) -> None:
     ours, listed = _reached(NEWTON, methods), _reached(LISTED, methods)
     measured = f"To {NEAR:g} of the optimum {ours:.3f} s, liblinear on listed pairs {listed:.3f} s."
-    figure.say("faster", ours < listed, measured, name=name)
+    figure.say("faster", ours < listed, measured, contrary=True, name=name)
 
 
 def _many_grades(figure: PrintedFigure, curves: Mapping[str, Methods]) -> PrintedFigure:
@@ -253,5 +261,90 @@ def _fixed_penalties(figure: PrintedFigure, curves: Mapping[str, Mapping[float, 
         times = "; ".join(f"C = {C:g}: {ours:.3f} s against {listed:.3f} s" for C, (ours, listed) in seconds.items())
         fastest = all(ours <= listed for ours, listed in seconds.values())
         measured = f"To {NEAR:g} of the optimum, {times} of liblinear on listed pairs."
-        figure.say("fastest", fastest, measured, name=name)
+        figure.say("fastest", fastest, measured, contrary=True, name=name)
     return figure
+
+
+@compiled
+def _direct(v: Floats, codes: Codes, k: int, high: Codes, cells: Floats, out: Floats) -> None:
+    """Add to out the sums of v over the active partners of higher grades, by one number a grade."""
+    cells[:k] = 0.0
+    added = 0
+    for r in range(len(v)):
+        while added < high[r]:
+            cells[codes[added]] += v[added]
+            added += 1
+        for c in range(codes[r] + 1, k):
+            out[r] += cells[c]
+
+
+@compiled
+def _fenwick(v: Floats, codes: Codes, k: int, high: Codes, tree: Floats, out: Floats) -> None:
+    """Add to out the sums of v over the active partners of higher grades, by a Fenwick tree over the grades."""
+    tree[: k + 1] = 0.0
+    added = 0
+    for r in range(len(v)):
+        while added < high[r]:
+            at = k - np.int64(codes[added])
+            while at <= k:
+                tree[at] += v[added]
+                at += at & -at
+            added += 1
+        at = k - 1 - np.int64(codes[r])
+        while at > 0:
+            out[r] += tree[at]
+            at &= at - 1
+
+
+def _both_ways(higher: Callable[..., None]) -> Sums:
+    """Return the sums over all active partners: those of lower grades are of higher ones, read from the other end."""
+
+    def sums(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, room: Floats, out: Floats) -> None:
+        lower = np.zeros(len(v))
+        out[:] = 0.0
+        higher(v, codes, k, high, room, out)
+        higher(v[::-1].copy(), k - 1 - codes[::-1], k, len(v) - low[::-1], room, lower)
+        out += lower[::-1]
+
+    return sums
+
+
+direct, fenwick = _both_ways(_direct), _both_ways(_fenwick)
+
+
+def problem(length: int, n_grades: int) -> tuple[Floats, Codes, Codes, Codes]:
+    """Return v, codes, low, high of documents with correlated scores and grades; about half of the pairs are active."""
+    generator = np.random.default_rng(length + n_grades)
+    scores = np.sort(generator.normal(size=length))
+    noisy = np.argsort(np.argsort(scores + generator.normal(size=length)))
+    codes = (noisy * n_grades // length).astype(np.uint32)
+    low = np.searchsorted(scores, scores - 1.0, side="right").astype(np.uint32)
+    high = np.searchsorted(scores, scores + 1.0, side="left").astype(np.uint32)
+    return generator.normal(size=length), codes, low, high
+
+
+def nanoseconds(work: Callable[[], None], length: int, repeats: int) -> float:
+    """Return the median CPU time of work in nanoseconds a document; short work is repeated within a measurement."""
+    work()
+    rounds = max(1, 200_000 // length)
+    measured = []
+    for _ in range(repeats):
+        start = time.process_time()
+        for _ in range(rounds):
+            work()
+        measured.append((time.process_time() - start) / rounds)
+    return float(np.median(measured)) * 1e9 / length
+
+
+def measure(length: int, n_grades: int, repeats: int) -> dict[str, float]:
+    """Return nanoseconds a document of each structure, nan where it does not apply."""
+    v, codes, low, high = problem(length, n_grades)
+    room, out = np.empty(max(offsets(n_grades)[-1], n_grades + 1)), np.empty(length)
+    works: dict[str, tuple[int, Sums]] = {
+        "direct": (DIRECT_AT_MOST, direct), "Fenwick": (n_grades, fenwick), "tree of 32": (n_grades, sum_many),
+    }  # fmt: skip
+    arrays = v, codes, n_grades, low, high, room, out
+    return {
+        name: nanoseconds(partial(sums, *arrays), length, repeats) if n_grades <= most else float("nan")
+        for name, (most, sums) in works.items()
+    }

@@ -11,10 +11,17 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.registry import make
-from ranktune.studies.papers.figures.charts import PrintedFigure
-from ranktune.studies.papers.figures.work import Material, cpu_seconds, mean_and_band, parts_of, shown, thinned
+from ranktune.studies.papers.figures.work import (
+    Material,
+    PrintedFigure,
+    cpu_seconds,
+    mean_and_band,
+    parts_of,
+    shown,
+    thinned,
+)
 from ranktune.studies.papers.protocols import PROGRESSIVE
-from ranktune.studies.papers.published import Entry
+from ranktune.studies.papers.published import PublishedSystem
 
 SIZES = 12
 """Numbers of queries at which Figure 3 is measured."""
@@ -42,12 +49,17 @@ def _online(material: Material) -> PrintedFigure:
         }
         lines = {}
         for system, (mean, low, high) in curves.items():
-            kept = thinned(len(mean))
-            lines[system] = np.array(kept) + 1, mean[kept], low[kept], high[kept]
+            places = thinned(len(mean))
+            lines[system] = np.array(places) + 1, mean[places], low[places], high[places]
         axis = figure.declared.axes.get(name) or _settled([mean for mean, _, _ in curves.values()])
         labels = "queries seen", "cumulative MAP, mean over orders"
         figure.draw(f"{name}: online MAP", *labels, lines, style="line", y_range=axis)
-        _say_where_curves_end(figure, name, {system: float(mean[-1]) for system, (mean, _, _) in curves.items()})
+        ends = {
+            system: np.array([part.curves[PROGRESSIVE][-1] for part in results])
+            for system, results in parts.items()
+            if results
+        }
+        _say_where_curves_end(figure, name, ends)
     return figure
 
 
@@ -58,17 +70,20 @@ def _settled(means: Sequence[Floats]) -> tuple[float, float]:
     return float(values.min()) - room, float(values.max()) + room
 
 
-def _say_where_curves_end(figure: PrintedFigure, name: str, ends: Mapping[str, float]) -> None:
+def _say_where_curves_end(figure: PrintedFigure, name: str, ends: Mapping[str, Floats]) -> None:
+    """Say what is claimed of the ends of the curves, by random order."""
     if not set(SOLAR) < set(ends):
         return
     first, second = (ends[system] for system in SOLAR)
-    rivals = max(value for system, value in ends.items() if system not in SOLAR)
-    figure.say("above", min(first, second) > rivals, f"At the end: {shown(ends)}.", name=name)
-    figure.say("second", second > first, f"{second:.4f} against {first:.4f}.", name=name)
+    rivals = max((values for system, values in ends.items() if system not in SOLAR), key=np.mean)
+    ahead, more = min(first, second, key=np.mean) - rivals, second - first
+    figure.say("above", ahead.mean() > 0.0, f"At the end: {shown(ends)}.", contrary=ahead, name=name)
+    measured = f"{second.mean():.4f} against {first.mean():.4f}."
+    figure.say("second", more.mean() > 0.0, measured, contrary=more, name=name)
     if name in figure.declared.axes:
         low, high = figure.declared.axes[name]
-        inside = all(low <= value <= high for value in ends.values() if value != ends.get("Prank(Pointwise)"))
-        figure.say("axis", inside, f"{low:g} to {high:g}; {shown(ends)}.", name=name)
+        inside = all(low <= values.mean() <= high for system, values in ends.items() if system != "Prank(Pointwise)")
+        figure.say("axis", inside, f"{low:g} to {high:g}; {shown(ends)}.", contrary=True, name=name)
 
 
 def _times(material: Material) -> PrintedFigure:
@@ -95,7 +110,7 @@ def _times(material: Material) -> PrintedFigure:
             f"{theirs / ours:,.0f} times after {sizes[-1]} queries: {ours:.3f} s against {theirs:.1f} s of RankSVM, "
             f"which is measured at {len(sizes)} sizes and summed over all between."
         )
-        figure.say("faster", theirs / ours >= FASTER, measured, system=name)
+        figure.say("faster", theirs / ours >= FASTER, measured, contrary=True, system=name)
     return figure
 
 
@@ -116,7 +131,7 @@ def _measured(material: Material, names: Sequence[str], parts: Sequence[Queries]
     return dict(zip(names, map(np.array, seconds), strict=True))
 
 
-def seconds_of_fits(system: Entry, parts: Sequence[Queries]) -> list[float]:
+def seconds_of_fits(system: PublishedSystem, parts: Sequence[Queries]) -> list[float]:
     """Return the CPU seconds of fitting a system on each part."""
     make(system.solver, system.parameters, 0).fit(parts[0])  # compiles
     return [cpu_seconds(partial(make(system.solver, system.parameters, 0).fit, part)) for part in parts]

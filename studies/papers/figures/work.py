@@ -1,25 +1,130 @@
-"""What figures are drawn from: the data sets, the paper's tables with our results, and processes for more work."""
+"""What figures are drawn from, and what they are made of.
+
+`Material` has the data sets, the paper's tables with our results, and processes for more work. A `PrintedFigure` has
+what the paper says, charts of curves over two axes, and the verdicts.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats
-from ranktune.studies.papers.figures.charts import PrintedFigure
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.studies.papers.claims import ClaimVerdict, Contrary, Finding, verdict_from
 from ranktune.studies.papers.protocols import PartResult
-from ranktune.studies.papers.published import Paper
+from ranktune.studies.papers.published import Figure, Paper
 from ranktune.studies.papers.reproduce import Dataset, Reproduced
 from ranktune.tuner.workers.executor import Executor
 
+Values: TypeAlias = Sequence[float] | Floats | Ints
 T = TypeVar("T")
-
 Points: TypeAlias = Sequence[Mapping[str, float]]
-"""The measures of a system at several points of its grid, from few weights to many."""
+"""The measures of a system at several points of its grid, from few weights to many.
+
+They are those of test queries, by which points are compared: no test says that a claim about them is refuted.
+"""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One system in a chart.
+
+    x, y       the points; for bars x is the number of the category
+    low, high  the band around y, () where there is none
+    style      "line", "steps", "points", "line+points" or "bars"
+    like       the series whose colour it has; "" for one of its own
+    """
+
+    name: str
+    x: Values
+    y: Values
+    low: Values = ()
+    high: Values = ()
+    style: str = "line"
+    like: str = ""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Series over two axes; with categories the x axis has their names at 0, 1, 2, ...
+
+    y_range  the ends of the y axis, such as the printed ones; None for those of the values
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+    log_x: bool = False
+    log_y: bool = False
+    categories: tuple[str, ...] = ()
+    y_range: tuple[float, float] | None = None
+
+
+@dataclass
+class PrintedFigure:
+    """A figure of a paper as it is declared, our charts of the same, and the verdicts on its claims."""
+
+    declared: Figure
+    charts: list[Chart] = field(default_factory=list)
+    claims: list[ClaimVerdict] = field(default_factory=list)
+
+    @property
+    def source(self) -> str:
+        """Where it is printed."""
+        return self.declared.source
+
+    def draw(
+        self,
+        title: str,
+        x_label: str,
+        y_label: str,
+        curves: Mapping[str, Sequence[Values]],
+        *,
+        style: str = "line+points",
+        **axes: Any,
+    ) -> None:
+        """Add a chart of curves by name: x, y and, where there is a band, its ends; axes are fields of Chart."""
+        series = []
+        for name, (x, y, *band) in curves.items():
+            low, high = band or ((), ())
+            series.append(Series(name, x, y, low, high, style))
+        self.charts.append(Chart(title, x_label, y_label, tuple(series), **axes))
+
+    def say(
+        self, claim: str, holds: bool | None, measured: str = "", *, contrary: Contrary = False, **fields: object
+    ) -> None:
+        """Add a verdict on a declared claim, whose text has these fields, by what was measured.
+
+        contrary: True where nothing that was measured is a matter of chance, else differences that are tested.
+        """
+        declared = self.declared.claims[claim]
+        text = declared.text.format(**fields)
+        self.claims.append(verdict_from(self.source, text, holds, measured, declared.reason, contrary))
+
+    @property
+    def verdict(self) -> ClaimVerdict:
+        """Whether ours shows what the printed figure does: drawn, and all its claims hold."""
+        claim, printed = f"the figure: {self.declared.caption}", f"Printed: {self.declared.printed}"
+        if self.declared.missing:
+            return ClaimVerdict(self.source, claim, Finding.UNCHECKED, self.declared.missing)
+        for finding in (Finding.REFUTED, Finding.NOT_SHOWN):
+            if failed := [claim.claim for claim in self.claims if claim.finding is finding]:
+                reason = f"drawn on our data, but {finding}: {'; '.join(failed)}. {printed}"
+                return ClaimVerdict(self.source, claim, finding, reason)
+        if self.claims and all(claim.finding is Finding.UNCHECKED for claim in self.claims):
+            return ClaimVerdict(self.source, claim, Finding.UNCHECKED, "the data it speaks of were not given.")
+        reason = f"drawn on our data; all that is said of it holds. {printed}"
+        return ClaimVerdict(self.source, claim, Finding.CONFIRMED, reason)
+
+    @property
+    def verdicts(self) -> tuple[ClaimVerdict, ...]:
+        """The figure's own verdict and those of its claims."""
+        return (self.verdict, *self.claims)
 
 
 @dataclass(frozen=True)
@@ -74,25 +179,25 @@ def parts_of(table: Reproduced, entry: str, dataset: str) -> tuple[PartResult, .
     return tuple(part for part in table.results.get((entry, dataset), ()) if not part.error)
 
 
-def shown(values: Mapping[str, float], form: str = ".4f") -> str:
-    """Return values with their names: "A 0.5000, B 0.4000"."""
-    return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
+def shown(values: Mapping[str, float | Floats], form: str = ".4f") -> str:
+    """Return values, or means of them, with their names: "A 0.5000, B 0.4000"."""
+    return ", ".join(f"{name} {np.mean(value):{form}}" for name, value in values.items())
 
 
 def cpu_seconds(work: Callable[[], object], repeats: int = 3) -> float:
     """Return the least CPU time of work; other processes then matter least."""
-    taken = []
+    times = []
     for _ in range(repeats):
         begun = time.process_time()
         work()
-        taken.append(time.process_time() - begun)
-    return min(taken)
+        times.append(time.process_time() - begun)
+    return min(times)
 
 
 def thinned(count: int, most: int = 150) -> Sequence[int]:
     """Return at most about most of the numbers below count, evenly, the last among them."""
-    kept: list[int] = np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int)).tolist()
-    return kept
+    places: list[int] = np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int)).tolist()
+    return places
 
 
 def mean_and_band(curves: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:

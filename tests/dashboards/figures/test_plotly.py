@@ -91,9 +91,4 @@ def test_ticks_cover_a_logarithmic_axis(low: float, high: float) -> None:
     assert result["tickvals"][0] <= low
     assert result["tickvals"][-1] >= high
     assert len(result["tickvals"]) == len(result["ticktext"]) <= 10
-    marks = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-    values = []
-    for text in result["ticktext"]:
-        base, raised = text.rstrip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹"), text.lstrip("0123456789·.,").translate(marks)
-        values.append(f"{base.removesuffix('10').rstrip('·') or 1}e{raised}" if raised else text.replace(",", ""))
-    assert [float(text) for text in values] == pytest.approx(result["tickvals"])
+    assert [float(text.replace(",", "")) for text in result["ticktext"]] == pytest.approx(result["tickvals"])

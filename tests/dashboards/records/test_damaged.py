@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranktune.dashboards.records.study import open_study
-from ranktune.dashboards.records.watching import Watched
+from ranktune.dashboards.records.study import Watched, open_study
 from ranktune.dashboards.terminal.listing import listing, listing_table
 from ranktune.dashboards.views.registry import VIEWS, view_json
-from ranktune.dashboards.web.report import write_report
+from ranktune.dashboards.web.page import write_report
 from ranktune.dashboards.web.server import make_app
 from ranktune.solvers.core.errors import RankTuneError, RankTuneWarning, StudyError
 from ranktune.tuner.selection.evidence import write_evidence

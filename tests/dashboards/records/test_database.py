@@ -8,12 +8,11 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from ranktune.dashboards.records.database import StoredReader
-from ranktune.dashboards.records.file import RecordReader
+from ranktune.dashboards.records.reader import RecordReader, StoredReader
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.terminal.listing import state
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.evaluation.task import TaskOutcome
 from ranktune.tuner.storage.locations import Locations
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.declaration import Study
@@ -27,10 +26,12 @@ def filled(folder: Path, url: str | None) -> None:
     """Append trials, of which one failed."""
     record, space = Record(folder, "s", "ndcg@10", url), STUDY.union_space()
     for number in range(3):
-        outcome = Outcome({"ndcg@10": np.array([0.1 * number, 0.5])}, 3.0, 0.25, begun=1.6e9 + number, ended=1.6e9 + 9)
+        outcome = TaskOutcome(
+            {"ndcg@10": np.array([0.1 * number, 0.5])}, 3.0, 0.25, begun=1.6e9 + number, ended=1.6e9 + 9
+        )
         record.append(number, space.defaults()[0], space.distributions, outcome)
     record.append(
-        3, space.defaults()[0], space.distributions, Outcome(error="ValueError: no", begun=1.6e9, ended=1.6e9)
+        3, space.defaults()[0], space.distributions, TaskOutcome(error="ValueError: no", begun=1.6e9, ended=1.6e9)
     )
     record.close()
 

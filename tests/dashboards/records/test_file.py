@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ranktune.dashboards.records.file import RecordReader
-from ranktune.dashboards.records.study import StudyData, open_study
+from ranktune.dashboards.records.reader import RecordReader
+from ranktune.dashboards.records.study import StudyData, Watching, open_study
 from ranktune.dashboards.records.trial import Trial
-from ranktune.dashboards.records.watching import Watching
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.storage.record import Record
 from tests.support.page_studies import append, declare, finish

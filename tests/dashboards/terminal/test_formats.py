@@ -10,9 +10,8 @@ from rich.console import Group
 from rich.text import Text
 
 import ranktune
-from ranktune.dashboards.terminal.formats import formatted
 from ranktune.dashboards.terminal.leaderboard import report
-from ranktune.dashboards.terminal.tables import table
+from ranktune.dashboards.terminal.tables import formatted, table
 from tests.dashboards.terminal.test_leaderboard import ROWS, result
 from tests.support.commands import called, letor, succeeded
 

@@ -13,7 +13,7 @@ from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import stumps
-from ranktune.tuner.selection.evidence import Effect, ExplainedQuery, Explanations, Importance
+from ranktune.tuner.selection.evidence import Effect, ExplainedQuery, Explanations, FeatureImportance
 from ranktune.tuner.statistics.measured import Interval
 from tests.support.study_samples import (
     HOSTILE,
@@ -32,7 +32,8 @@ LABELS = ("RankSVM", "LambdaRank")
 def explained(names: tuple[str, ...], *, label: str = "RankSVM", shift: float = 0.0) -> Explanations:
     """Explanations of three features, the last of which matters most."""
     losses = [
-        Importance(name, Interval(0.1 * k + shift, 0.1 * k - 0.02, 0.1 * k + 0.05)) for k, name in enumerate(names)
+        FeatureImportance(name, Interval(0.1 * k + shift, 0.1 * k - 0.02, 0.1 * k + 0.05))
+        for k, name in enumerate(names)
     ]
     effects = (Effect(names[-1], (0.0, 2.0), (0.5, 1.0), (-0.3, 0.4)), Effect(names[0], (1.0,), (1.0,), (0.0,)))
     rows = tuple((*row[: len(names[:3])], row[-1]) for row in ((0.5, 0.25, 0.0, 0.125), (-0.5, 0.0, 0.0, 0.25)))

@@ -7,7 +7,7 @@ from ranktune.dashboards.views.optimiser import DRAWS, panels
 from ranktune.tuner.gp.proposal import ACQUISITIONS
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.belief import Observation, fit_belief
-from tests.support.study_samples import named, number, numbers, study_data, study_of_splits, traces, trials_of
+from tests.support.study_samples import named, number, numbers, study_data, traces, trials_of
 
 
 @pytest.mark.parametrize("count", [1, 7, 40, 777])
@@ -71,9 +71,3 @@ def test_samplers_without_a_surrogate_say_so() -> None:
     assert shown[0].figure is None
     few, enough = (panels(study_data(trials_of(count)))[0] for count in (POLICY.search.startup - 1, 12))
     assert "too few for a surrogate model" in few.note and few.figure is None and enough.figure is not None
-
-
-def test_splits_are_groups() -> None:
-    splits = [(f"Fold{k}", trials_of(20, seed=k), None) for k in (1, 2)]
-    shown = panels(study_of_splits(splits))
-    assert {panel.group for panel in shown} == {"Fold1", "Fold2"}

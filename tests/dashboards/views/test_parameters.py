@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.dashboards.analysis.solver_trials import MIN_TRIALS_FOR_SURFACE
 from ranktune.dashboards.figures.panels import Panel
 from ranktune.dashboards.views.parameters import panels
+from ranktune.dashboards.views.solver_trials import MIN_TRIALS_FOR_SURFACE
 from ranktune.solvers.core.space import Float, Int
 from ranktune.solvers.registry import solver_class
 from tests.support.study_samples import (

@@ -23,9 +23,9 @@ LABELS = ("LambdaRank", "RankSVM")
 
 def test_numbers_are_those_of_the_trials() -> None:
     trials = trials_of(41, failing=6)
-    shown = panels(study_data(trials))[0]
+    shown = keyed(panels(study_data(trials)), "reached-0")
     assert len(shown.table.rows) == 2
-    for name, n, failed, median, low, high, best, place, default, seconds, _ in shown.table.rows:
+    for name, n, failed, median, low, high, best, place, default, seconds, *_ in shown.table.rows:
         of_solver = [t for t in trials if t.solver == name]
         values = [t.value for t in of_solver if t.value is not None]
         assert (n, failed) == (len(of_solver), len(of_solver) - len(values))
@@ -37,14 +37,14 @@ def test_numbers_are_those_of_the_trials() -> None:
 
 
 def test_boxes_and_points_say_what_the_table_says() -> None:
-    shown = panels(study_data(trials_of(40)))[0]
-    boxes = [trace for trace in traces(shown) if trace["type"] == "box"]
-    drawn = [[box["name"], box["median"][0], box["q1"][0], box["q3"][0]] for box in boxes]
-    assert drawn == [[row[0], *row[3:6]] for row in shown.table.rows]
-    points = [trace for trace in traces(shown) if trace["type"] == "scatter" and trace["mode"] == "markers"]
-    assert sum(len(trace["x"]) for trace in points if trace["name"] in LABELS) == 40
+    shown, reached = panels(study_data(trials_of(40)))[:2]
+    boxes = {trace["name"]: trace for trace in traces(shown) if trace["type"] == "box"}
+    assert sorted(boxes) == sorted(LABELS) and sum(len(box["x"]) for box in boxes.values()) == 40
+    for name, _, _, median, *_ in reached.table.rows:
+        assert np.median(boxes[str(name)]["x"]) == pytest.approx(median, rel=1e-5)
+        assert set(boxes[str(name)]["y"]) == {name} and boxes[str(name)]["orientation"] == "h"
     best = next(trace for trace in traces(shown) if trace["name"] == "best trial")
-    assert best["x"] == [row[6] for row in shown.table.rows]
+    assert dict(zip(best["y"], best["x"], strict=True)) == {row[0]: row[6] for row in reached.table.rows}
 
 
 def test_the_defaults_are_marked() -> None:
@@ -52,8 +52,8 @@ def test_the_defaults_are_marked() -> None:
     space = data.study.union_space()
     default_trial = trial(0, "RankSVM", dict(map(space.split, space.defaults()))["RankSVM"], 0.25)
     data = study_data([default_trial, *trials_of(9)[1:]])
-    shown = panels(data)[0]
-    assert {row[0]: row[8] for row in shown.table.rows} == {"RankSVM": 0.25, "LambdaRank": None}
+    shown, reached = panels(data)[:2]
+    assert {row[0]: row[8] for row in reached.table.rows} == {"RankSVM": 0.25, "LambdaRank": None}
     assert next(trace for trace in traces(shown) if trace["name"] == "defaults")["x"] == [0.25]
 
 
@@ -85,7 +85,7 @@ def test_learning_curves_are_those_of_the_best_trials() -> None:
 
 def test_trials_without_learning_curves_have_no_panel_of_them() -> None:
     shown = panels(study_data(trials_of(8)))
-    assert [panel.key for panel in shown] == ["trials-0", "verdicts"]
+    assert [panel.key for panel in shown] == ["trials-0", "reached-0", "verdicts"]
 
 
 def test_verdicts_are_of_every_pair_and_counts_add_up() -> None:

@@ -10,7 +10,7 @@ from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import joined, one_tree
-from ranktune.solvers.models.within.model import WithinModel
+from ranktune.solvers.models.within import WithinModel
 from tests.support.study_samples import (
     evidence_of,
     linear_model,
@@ -120,7 +120,6 @@ def test_paths_are_the_trials_of_solvers_with_an_l1_strength() -> None:
         assert sorted(numbers(row[0] for row in panel.table.rows)) == [t.number + 1 for t in penalised]
         strengths = numbers(row[2] for row in panel.table.rows).tolist()
         assert strengths == sorted(strengths)
-        features, values = traces(panel)
-        assert features["x"] == values["x"] == strengths
+        (features,) = traces(panel)
+        assert features["x"] == strengths
         assert features["y"] == [row[3] for row in panel.table.rows]
-        assert values["y"] == [row[4] for row in panel.table.rows]

@@ -16,7 +16,7 @@ import pytest
 
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views.registry import VIEWS
-from ranktune.dashboards.web.report import report_html
+from ranktune.dashboards.web.page import report_html
 from tests.support.finished import Finished
 from tests.support.page_studies import LINE, append, declare, finish, hostile_data
 from tests.support.study_samples import concluded, evidence_of, study_data, trial, trials_of

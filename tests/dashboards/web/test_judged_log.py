@@ -7,7 +7,7 @@ import polars
 import pytest
 
 import ranktune
-from ranktune.dashboards.web.judged_log import judged_html
+from ranktune.dashboards.web.one_view import judged_html
 from tests.dashboards.web.test_report import payload_of
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from ranktune.command_line.pages import write
 from ranktune.dashboards.views.registry import VIEWS
-from ranktune.dashboards.web.report import report_html, write_report
+from ranktune.dashboards.web.page import report_html, write_report
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from tests.dashboards.web.test_page import Elements
 from tests.support.page_studies import append, declare, finish, hostile_data

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from ranktune.command_line.pages import serve
-from ranktune.dashboards.records.watching import Watched
+from ranktune.dashboards.records.study import Watched
 from ranktune.dashboards.web.guard import COOKIE, Guard, allowed_hosts, host_name, is_loopback
 from ranktune.dashboards.web.server import Site, make_app
 from ranktune.solvers.core.errors import ParameterError, StudyError
-from ranktune.tuner.drift.days import write_day
+from ranktune.tuner.drift.watching import write_day
 from ranktune.tuner.splits.seals import write_sealed
 from tests.support.page_studies import LINE, append, declare, finish
 from tests.support.study_samples import trial, trials_of

@@ -15,11 +15,8 @@ import ranktune
 from ranktune.daily.retuning import retune
 from ranktune.solvers.core.errors import RankTuneWarning, StudyError
 from ranktune.tuner.retuning.versions import versions
-from ranktune.tuner.storage.database import shown_url
-from ranktune.tuner.storage.locations import Locations
 from tests.support.commands import called, letor
-from tests.support.commands import ranktune as run
-from tests.support.postgres_server import Server, free_port
+from tests.support.postgres_server import free_port
 
 
 def table(first: int, count: int, truth: tuple[float, float] = (1.0, 1.0)) -> pl.DataFrame:
@@ -140,25 +137,6 @@ def test_a_study_that_goes_on_says_that_its_file_has_changed(
     )
 
 
-@pytest.mark.parametrize("row", [300, 700, 1100])
-def test_a_pass_goes_on_with_the_same_data_alone(row: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    generator = np.random.default_rng(0)
-    X, qid = generator.normal(size=(1600, 2)), np.arange(1600) // 20
-    y = (X[:, 0] > 0.5).astype(int)
-    options: dict[str, Any] = {"folder": tmp_path / "pass", "configurations": 2, "solvers": "SOLAR1"}
-    monkeypatch.setattr("ranktune.tuner.one_pass.tuning.BLOCK_ROWS", 400)
-    monkeypatch.setattr("ranktune.tuner.one_pass.checkpoint.SECONDS", 0.0)
-    monkeypatch.setattr("ranktune.tuner.one_pass.checkpoint.SHARE_OF_WRITING", 1e9)
-    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
-        patch.setattr("ranktune.tuner.one_pass.tuning.OnePassTuning._result", lambda self: 1 / 0)
-        ranktune.one_pass((X, y, qid), **options)
-    other = X.copy()
-    other[row, 1] += 1.0
-    with pytest.raises(StudyError, match=r"checkpoint of another pass: its data"):
-        ranktune.one_pass((other, y, qid), **options)
-    assert ranktune.one_pass((X, y, qid), **options).queries == 72
-
-
 @pytest.fixture(scope="module")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The home of a study of 60 searches with brands and dates."""
@@ -200,14 +178,6 @@ def test_the_current_model_is_not_judged_on_the_queries_it_was_fitted_to(
         assert later.evidence["seen"] == 0 and later.evidence["contenders"]
 
 
-def test_how_many_queries_were_left_out_is_always_said(home: Path, tmp_path: Path) -> None:
-    data = write(tmp_path / "new.txt", 5)
-    said = called("retune", "shop", data, "--home", home).stdout
-    assert "0 queries were left out" in " ".join(said.split())
-    again = " ".join(called("retune", "shop", home / "first.txt", "--home", home).stdout.split())
-    assert "queries were left out" in again and " 0 queries" not in again
-
-
 def test_retuning_does_not_ignore_a_database(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, url = write(tmp_path / "new.txt", 5), f"postgresql://nobody@127.0.0.1:{free_port()}/runs"
     with pytest.raises(StudyError, match=r"127\.0\.0\.1"):
@@ -218,11 +188,3 @@ def test_retuning_does_not_ignore_a_database(home: Path, tmp_path: Path, monkeyp
     assert [each.path.name for each in versions(home, "shop")] == ["shop"]
     with pytest.warns(RankTuneWarning, match="'shop' keeps its record where it began"):
         ranktune.resume("shop", trials=5, storage=url, home=home)
-
-
-@pytest.mark.thorough
-def test_retuning_keeps_its_record_in_the_database(home: Path, tmp_path: Path, postgres: Server) -> None:
-    data, url = write(tmp_path / "new.txt", 5), postgres.new_database()
-    run("retune", "shop", data, "--storage", url, "--as", "shared", "--home", home, cwd=tmp_path)
-    assert not (home / "shared" / "record.db").exists()
-    assert Locations.load(home / "shared").storage == shown_url(url)

@@ -18,7 +18,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.drift import watch
 from ranktune.tuner.retuning import versions
-from ranktune.tuner.retuning.decision import Verdict, verdict_of
+from ranktune.tuner.retuning.decision import RetuneDecision, verdict_of
 from ranktune.tuner.retuning.versions import CURRENT, DECISION, current
 from ranktune.tuner.runner import retuning_stage
 from ranktune.tuner.selection.results import Result
@@ -32,7 +32,7 @@ PROBE = np.random.default_rng(9).normal(size=(50, 4))
 def decide(patch: pytest.MonkeyPatch, decision: str) -> None:
     """Let the next versions end with this decision, as they do on data with another truth or after more trials."""
 
-    def decided(*args: Any) -> Verdict:
+    def decided(*args: Any) -> RetuneDecision:
         return replace(verdict_of(*args), decision=decision)
 
     patch.setattr(retuning_stage, "verdict_of", decided)
@@ -188,7 +188,7 @@ def test_a_decision_moves_only_what_it_was_made_against(
     rolled_back(home, days)
     at = list[str]()
 
-    def moved(*args: Any) -> Verdict:
+    def moved(*args: Any) -> RetuneDecision:
         decide(monkeypatch, "replace")
         at.append(meanwhile(home, days))
         return replace(verdict_of(*args), decision="replace")
@@ -216,8 +216,8 @@ def at_pointer(patch: pytest.MonkeyPatch) -> None:
 
 
 def at_copy(patch: pytest.MonkeyPatch) -> None:
-    kept = versions.kept
-    patch.setattr(versions, "kept", lambda home, found: killed() if found.version == "v2" else kept(home, found))
+    kept = versions.with_copy
+    patch.setattr(versions, "with_copy", lambda home, found: killed() if found.version == "v2" else kept(home, found))
 
 
 def killed(*_: object, **__: object) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 import ranktune
 from ranktune.command_line.production.retune import EXIT_CODES
-from ranktune.daily.portfolio import _fitted
 from ranktune.daily.retuning import Retuned, retune
 from ranktune.earlier import record
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
@@ -22,7 +21,6 @@ from ranktune.tuner.drift import watch
 from ranktune.tuner.retuning.earlier import load_earlier
 from ranktune.tuner.retuning.portfolio import load_fitted
 from ranktune.tuner.retuning.versions import CURRENT, DELIVERED, current, model_file, versions
-from ranktune.tuner.splits.seals import write_sealed
 from ranktune.tuner.study.home import StudyFolder
 from tests.support.commands import called, succeeded, write_letor
 from tests.support.reports import unpacked_page
@@ -192,15 +190,6 @@ def test_with_times_the_current_model_is_judged_on_later_queries_than_its_own(tm
     done = retune("shop", rest, test=frame.filter(pl.col("day") >= 28), **given)
     (contender,) = {each["queries"] for each in done.evidence["contenders"].values()}
     assert done.decision == "keep" and 0 < contender <= frame.filter(pl.col("day") > fitted.latest)["qid"].n_unique()
-
-
-def test_a_model_that_goes_on_knows_the_queries_of_that_too(home: Path) -> None:
-    version = again(home, day(6, AFTER), version="moved").model.parent
-    (version / "decision.json").unlink()
-    decided = {"decision": "refit", "continued_by": "SOLAR1"}
-    write_sealed(version / "decision.json", json.dumps(decided))
-    both = _fitted(StudyFolder(version)).digests
-    assert set(both) == {*load_fitted(version).digests, *load_fitted(home / "shop").digests} > set(both[:1])
 
 
 @pytest.mark.parametrize("solver", ["LambdaMART", "SOLAR1"])

@@ -15,7 +15,7 @@ from sklearn.ensemble import BaggingRegressor
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_selection import RFE, SelectFromModel, SequentialFeatureSelector
 from sklearn.metrics import ndcg_score
-from sklearn.model_selection import GridSearchCV, GroupKFold, HalvingGridSearchCV, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tests.metadata_routing_common import (
@@ -90,18 +90,6 @@ def test_searches_over_pipelines_of_frames_are_a_loop_by_hand(
     assert len(np.unique(by_fold)) > 3 and by_fold.max() < 1.0
     assert list(search.best_estimator_[:-1].get_feature_names_out()) == NAMES
     assert list(search.feature_names_in_) == list(COLUMNS)
-
-
-def test_a_halving_search_with_more_and_more_trees_is_a_loop_by_hand() -> None:
-    grid, resource = {"ranker__leaves": [2, 4, 8]}, {"resource": "ranker__trees", "min_resources": 2, "factor": 2}
-    with config_context(enable_metadata_routing=True):
-        search = HalvingGridSearchCV(pipeline(LambdaMART()), grid, cv=FOLDS, max_resources=4, **resource)
-        search.fit(pd.DataFrame(COLUMNS), GRADES, **GIVEN)
-    results = search.cv_results_
-    assert results["n_resources"].tolist() == [2, 2, 2, 4, 4]
-    for params, score in zip(results["params"], results["mean_test_score"], strict=True):
-        ranker = LambdaMART(leaves=params["ranker__leaves"], trees=params["ranker__trees"])
-        assert score == pytest.approx(np.mean(by_hand(ranker)), rel=0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize(("name", "made_of"), [*((name, pd.DataFrame) for name in SOLVERS), ("RankSVM", pl.DataFrame)])

@@ -8,7 +8,7 @@ import pytest
 from ranktune.solvers.boosting.adarank import AdaRank
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.grades import with_pairs
-from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.samplers.space import UnionSpace
 from tests.support.plain_solvers import ada_rank
@@ -86,13 +86,6 @@ def test_validation_queries_choose_the_round(hard_queries: Queries) -> None:
     values = [-step.objective for step in ranker.fit_steps(hard_queries, vali=other)]
     assert ranker.score_ == max(values)
     assert parse_metric("map").mean(ranker.predict(other), other) == pytest.approx(ranker.score_)
-
-
-def test_a_share_is_held_out_where_no_validation_queries_are_given(hard_queries: Queries) -> None:
-    many = concatenate([hard_queries] * 5)
-    fits = [ada_rank("map", stop="vali", random_state=seed, repeats="never").fit(many) for seed in (0, 0, 1)]
-    assert fits[0].coef_.tolist() == fits[1].coef_.tolist()
-    assert fits[0].score_ != fits[2].score_
 
 
 def test_a_feature_that_is_always_right_gets_a_finite_weight() -> None:

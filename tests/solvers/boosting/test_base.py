@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.boosting.base import BoostedRanker
-from ranktune.solvers.boosting.limits import check_penalty, check_share, check_single, gains_of, whole
+from ranktune.solvers.boosting.training_queries import check_single, gains_of
 from ranktune.solvers.core.arrays import Ints
-from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import Trees, joined, one_tree
@@ -110,16 +110,6 @@ def test_the_metric_of_later_rounds_is_computed_in_blocks(last: int) -> None:
     assert (looks[-1][2] == 1.0) == (last >= highest)
 
 
-def test_a_caller_may_stop_after_any_step() -> None:
-    for stop in range(1, 40, 3):
-        ranker = Ranker(100, patience=50)
-        for step in ranker.fit_steps(rising(60), vali=rising(60)):
-            if step.iteration == stop:
-                break
-        assert stop - max(1, stop // 8) < ranker.rounds_[0] <= stop
-        assert ranker.as_model().predict(rising(3)).tobytes() == ranker.predict(rising(3)).tobytes()
-
-
 def test_the_share_held_out_counts_the_rounds_and_all_are_learnt_from_in_proportion() -> None:
     ranker = Ranker(validation=0.25, patience=3).fit(rising(6, queries=8))
     (learnt, first), (everything, second) = ranker.source_.asked
@@ -154,19 +144,3 @@ def test_values_beyond_single_precision_are_reported() -> None:
     for value in (1e39, -1e39, 1e-39):
         with pytest.raises(DataError, match=r"a grade of .* beyond single precision"):
             check_single(np.array([0.0, value]), "a grade")
-
-
-@pytest.mark.parametrize(
-    ("check", "good", "bad"),
-    [
-        (check_share, [1e-9, 1, np.float32(0.5)], [0, -0.1, 1.001, np.nan, True, "1", None]),
-        (check_penalty, [0, 1e30], [-1, 1.1e30, np.inf, np.nan, "1"]),
-        (whole(2, 5), [2, 5, np.int64(3)], [1, 6, 3.0, True, "3", None]),
-    ],
-)
-def test_checks(check: Any, good: list[Any], bad: list[Any]) -> None:
-    for value in good:
-        check("it", value)
-    for value in bad:
-        with pytest.raises(ParameterError, match=r"^it="):
-            check("it", value)

@@ -37,15 +37,6 @@ def test_numbers_beside_a_border_go_where_catboost_sends_them() -> None:
     np.testing.assert_allclose(trees.scores(near[:, None]), model.predict(near[:, None]), rtol=0.0, atol=1e-12)
 
 
-def test_fewer_rounds_are_the_first_ones_of_more() -> None:
-    train = graded()
-    more = CatBoostRanker(trees=3 * BLOCK).fit(train).trees_
-    for rounds in (5, BLOCK, BLOCK + 7):
-        few = CatBoostRanker(trees=rounds).fit(train).trees_
-        assert few.n_trees == rounds
-        np.testing.assert_array_equal(few.value, more.value[: len(few.value)])
-
-
 def test_no_more_than_a_block_is_grown_ahead_of_the_rounds_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     import catboost
 
@@ -95,12 +86,6 @@ def test_the_scores_before_the_first_tree_are_continued() -> None:
     np.testing.assert_allclose(added, both.trees_.scores(other.features), atol=1e-9)
     linear = CatBoostRanker(trees=40, start="linear").fit(train)
     assert metric.mean(linear.predict(other), other) > 0.5
-
-
-def test_features_without_two_values_give_a_constant() -> None:
-    train = graded()
-    train = train.with_features(np.ones((train.n_documents, 2)))
-    assert np.ptp(CatBoostRanker(trees=3).fit(train).predict(train)) == 0.0
 
 
 def test_what_it_cannot_take_is_refused() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ranktune.solvers.boosting.early_stopping import Patience, held_out
+from ranktune.solvers.boosting.growth import Patience, held_out
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 

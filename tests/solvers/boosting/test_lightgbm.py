@@ -16,7 +16,7 @@ from ranktune.solvers.boosting.objectives import QueryError
 from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.trees import Trees
@@ -179,18 +179,6 @@ def test_the_rounds_kept_are_those_with_the_best_metric(name: str, metric: str) 
     assert hasty.rounds_ == (kept,)
 
 
-@pytest.mark.parametrize("name", BOOSTED)
-def test_the_selected_rounds_can_be_fitted_on_more_data_and_with_more_threads(name: str) -> None:
-    train, vali = graded(), graded(7, 15)
-    params: dict[str, Any] = {"learning_rate": 0.3, "min_documents": 3, "start": "linear"}
-    (rounds,) = THREE[name](**params, trees=200, patience=10).fit(train, vali=vali).rounds_
-    assert 1 <= rounds < 200
-    both = concatenate([train, vali])
-    a, b = (THREE[name](**params, trees=rounds, threads=threads).fit(both) for threads in (1, 2))
-    assert a.rounds_ == b.rounds_ == (rounds,)
-    assert np.allclose(b.predict(vali), a.predict(vali), atol=1e-3 * np.ptp(a.predict(vali)))
-
-
 @pytest.mark.parametrize("name", THREE)
 def test_a_bag_is_the_mean_of_its_members(name: str) -> None:
     assert_mean_of_members(THREE[name], {**SMALL, "feature_share": 0.5}, graded(), 3)
@@ -227,14 +215,6 @@ def test_one_query_with_pairs_is_learnt_without_stopping() -> None:
     queries = Queries.from_arrays(generator.random((60, 3)), generator.integers(0, 2, 60))
     ranker: Any = LambdaMART(trees=7, validation=0.5, min_documents=2).fit(queries)
     assert ranker.rounds_ == (7,)
-
-
-def test_features_that_say_nothing_give_one_constant_tree() -> None:
-    queries = graded()
-    flat = queries.with_features(np.ones((queries.n_documents, 3)))
-    for ranker in (kind(**SMALL).fit(flat) for kind in THREE.values()):
-        assert ranker.trees_.n_splits == 0
-        assert np.ptp(ranker.predict(flat)) == 0.0
 
 
 def test_the_mean_grade_of_a_query_may_count_or_not() -> None:

@@ -9,11 +9,10 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.boosting.bins import MIN_SHARE
-from ranktune.solvers.boosting.early_stopping import queries_with_pairs
-from ranktune.solvers.boosting.lightgbm import bins as shared_bins
-from ranktune.solvers.boosting.lightgbm.bins import KEPT, MAX_KEPT, rows_of
+from ranktune.solvers.boosting.growth import queries_with_pairs
+from ranktune.solvers.boosting.lightgbm import library as shared_bins
 from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
-from ranktune.solvers.boosting.lightgbm.library import Data
+from ranktune.solvers.boosting.lightgbm.library import KEPT, MAX_KEPT, Data, rows_of
 from ranktune.solvers.boosting.lightgbm.regression import GBDTRanker
 from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.data.queries import Queries

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.boosting.lightgbm import library as lightgbm_library
-from ranktune.solvers.boosting.lightgbm.library import Booster, Data
+from ranktune.solvers.boosting.lightgbm.library import Data, TreeBooster
 from ranktune.solvers.core.errors import DataError
 from tests.support.commands import output_of
 
@@ -45,7 +45,7 @@ def body(text: str) -> str:
 
 
 def ours(data: Data) -> str:
-    booster = Booster(data, PARAMS)
+    booster = TreeBooster(data, PARAMS)
     for _ in range(ROUNDS):
         assert not booster.update()
     return body(booster.text(0, ROUNDS))
@@ -82,7 +82,7 @@ def test_a_subset_gives_the_trees_of_the_package() -> None:
 def test_long_text_comes_whole() -> None:
     generator = np.random.default_rng(1)
     X, params = generator.normal(size=(300, 4_000)), {"objective": "regression", "verbosity": -1, "num_threads": 1}
-    booster = Booster(data_of(X, generator.normal(size=300), np.array([300]), None, params), params)
+    booster = TreeBooster(data_of(X, generator.normal(size=300), np.array([300]), None, params), params)
     booster.update()
     text = booster.text(0, 1)
     assert len(text) > 2**16 and "end of trees" in text
@@ -91,7 +91,7 @@ def test_long_text_comes_whole() -> None:
 def test_an_error_of_lightgbm_has_its_message(capfd: pytest.CaptureFixture[str]) -> None:
     X, labels, _ = problem()
     with pytest.raises(DataError, match=r"LightGBM cannot learn from these data: .*num_leaves"):
-        Booster(data_of(X, labels, LENGTHS), {**PARAMS, "num_leaves": 10**7})
+        TreeBooster(data_of(X, labels, LENGTHS), {**PARAMS, "num_leaves": 10**7})
     with pytest.raises(DataError, match="query counts"):
         data_of(X, labels, LENGTHS[:-1])
     capfd.readouterr()  # LightGBM writes to standard error as well
@@ -114,7 +114,7 @@ def test_nothing_is_kept_of_what_is_no_longer_used(monkeypatch: pytest.MonkeyPat
     data = data_of(X, labels, LENGTHS)
     part = data.subset(np.arange(44), PARAMS)
     part.describe(labels[:44], LENGTHS[:3])
-    booster = Booster(part, PARAMS)
+    booster = TreeBooster(part, PARAMS)
     del part
     gc.collect()
     assert given_back == []

@@ -9,7 +9,7 @@ import pytest
 
 import ranktune
 from ranktune.solvers.boosting.base import BoostedRanker
-from ranktune.solvers.boosting.early_stopping import queries_with_pairs
+from ranktune.solvers.boosting.growth import queries_with_pairs
 from ranktune.solvers.boosting.objectives import NOISY
 from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.core.errors import DataError, ParameterError
@@ -79,26 +79,6 @@ def test_grades_of_any_kind_count_by_their_differences(solver: str, loss: str) -
             made(solver, loss=loss, metric="err").fit(regraded(queries, queries.grades + 4.0))
         with pytest.raises(DataError, match="gain='exponential'"):
             made(solver, loss=loss, gain="exponential").fit(halved)
-
-
-@solvers
-@losses
-def test_starts_paths_missing_values_and_validation_queries_are_as_with_lambdarank(
-    solver: str, loss: str, tmp_path: Path
-) -> None:
-    queries, vali = graded(), graded(7, 15)
-    path = [ranker.predict(vali).tobytes() for _, ranker in made(solver, loss=loss).fit_path(queries, [10, 25])]
-    assert path == [made(solver, loss=loss, trees=trees).fit(queries).predict(vali).tobytes() for trees in (10, 25)]
-    stopped = made(solver, loss=loss, trees=200, patience=5).fit(queries, vali=vali)
-    assert 0 < stopped.rounds_[0] < 200
-    held = made(solver, loss=loss, validation=0.25, start="linear", seeds=2).fit(queries)
-    assert held.start_ is not None
-    X = np.array(queries.features)
-    X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
-    missing = made(solver, loss=loss).fit(X, queries.grades, qid=queries.query_of_document)
-    file = tmp_path / "model.json"
-    missing.as_model().save(file)
-    assert ranktune.load_model(file).predict(X).tobytes() == missing.predict(X).tobytes()
 
 
 @solvers

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.boosting.bins import binned, thresholds
-from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from tests.support.plain_solvers import rank_boost
 
@@ -97,11 +97,6 @@ def test_leads_of_hundreds_do_not_overflow() -> None:
     ranker = rank_boost(2000).fit(queries)
     assert np.isfinite(ranker.predict(X)).all()
     assert (np.diff(ranker.predict(X)[::4]) > 0.0).all()
-
-
-def test_features_that_tell_nothing_end_it() -> None:
-    queries = concatenate([Queries.from_arrays(np.ones((3, 2)), [0, 1, 2])])
-    assert rank_boost(5).fit(queries).predict(queries).tolist() == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("most", [2, 5, 256])

@@ -50,14 +50,6 @@ def test_scores_are_those_of_the_linear_model_and_the_trees(name: str, layout: A
     assert load_model(tmp_path / "model.json").predict(fresh).tobytes() == ranker.predict(fresh).tobytes()
 
 
-@pytest.mark.parametrize("name", BOOSTED)
-def test_without_a_start_the_model_is_trees(name: str) -> None:
-    ranker = made(name, start="linear").fit(graded())
-    ranker.set_params(start="none").fit(graded())
-    assert ranker.start_ is None and isinstance(ranker.as_model(), TreeModel)
-    assert ranker.predict(graded()).tobytes() == made(name).fit(graded()).predict(graded()).tobytes()
-
-
 @pytest.mark.parametrize("name", LIGHT)
 def test_trees_are_those_that_lightgbm_adds_to_first_scores(name: str) -> None:
     queries = graded()

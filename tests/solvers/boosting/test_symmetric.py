@@ -9,12 +9,12 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.boosting import bins as binning
+from ranktune.solvers.boosting import symmetric as growing
 from ranktune.solvers.boosting.bins import binned
-from ranktune.solvers.boosting.early_stopping import queries_with_pairs
+from ranktune.solvers.boosting.growth import queries_with_pairs
 from ranktune.solvers.boosting.objectives import QueryError
-from ranktune.solvers.boosting.symmetric import growth as growing
-from ranktune.solvers.boosting.symmetric.kernels import order_leaves
-from ranktune.solvers.boosting.symmetric.ranker import KEPT, SymmetricGBDT
+from ranktune.solvers.boosting.symmetric import KEPT, SymmetricGBDT
+from ranktune.solvers.boosting.symmetric_kernels import order_leaves
 from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
@@ -88,15 +88,6 @@ def source_of(queries: Queries, **params: Any) -> Any:
     return SymmetricGBDT(**params)._source(InMemory(queries))
 
 
-@pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize("loss", ["squared", "yetirank", "smoothed"])
-def test_the_trees_score_documents_as_they_were_grown(loss: str, missing: bool) -> None:
-    queries = graded(missing=missing)
-    growth = source_of(queries, loss=loss).growth(5)
-    assert all(growth.grow() for _ in range(20))
-    np.testing.assert_allclose(growth.trees(0, 20).scores(queries.features), growth._scores, rtol=0.0, atol=1e-12)
-
-
 def test_a_part_has_the_bins_of_all() -> None:
     queries, numbers = graded(), np.arange(3, 30)
     some = queries.select(numbers)
@@ -140,13 +131,6 @@ def test_threads_change_no_bit_and_each_loss_learns(loss: str) -> None:
     rankers = [SymmetricGBDT(loss=loss, threads=threads).fit(train) for threads in (1, 3)]
     assert rankers[0].predict(test).tobytes() == rankers[1].predict(test).tobytes()
     assert parse_metric("ndcg@10").mean(rankers[0].predict(test), test) > 0.85
-
-
-def test_without_anything_to_split_the_model_is_a_constant() -> None:
-    queries = graded()
-    flat = queries.with_features(np.ones((queries.n_documents, 2)))
-    ranker = SymmetricGBDT(trees=5).fit(flat)
-    assert ranker.rounds_ == (1,) and np.ptp(ranker.predict(flat)) == 0.0
 
 
 def test_leaves_are_ordered_and_lose_little() -> None:

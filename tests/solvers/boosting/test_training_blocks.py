@@ -10,11 +10,11 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers import GBDTRanker, LambdaMART, Queries, RandomForestRanker, XGBoostRanker, fit_blocks
-from ranktune.solvers.blocks import blocked
-from ranktune.solvers.blocks.blocked import LocalBlocks
-from ranktune.solvers.boosting.lightgbm import bins as lightgbm_bins
+from ranktune.solvers.boosting.lightgbm import library as lightgbm_bins
 from ranktune.solvers.boosting.lightgbm import ranker as lightgbm_ranker
 from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data import blocked
+from ranktune.solvers.data.blocked import LocalBlocks
 from ranktune.solvers.data.blocks import block_of
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from tests.support.anonymous_memory import peak_memory, write_large
@@ -88,7 +88,7 @@ def test_many_stored_documents_are_binned_block_by_block(tmp_path: Path, monkeyp
     monkeypatch.setattr(lightgbm_ranker, "MAX_KEPT_BYTES", 0)
     monkeypatch.setattr(blocked, "MAX_WHOLE_ROWS", 100)
     monkeypatch.setattr(
-        "ranktune.solvers.blocks.blocked.LocalBlocks",
+        "ranktune.solvers.data.blocked.LocalBlocks",
         lambda: called.append(1) or LocalBlocks(100),  # type: ignore[func-returns-value]
     )
     check_same(ranker.fit(stored, vali=vali), whole, queries)
@@ -106,7 +106,7 @@ def test_monotone_constraints_hold_on_blocks(within: str, tmp_path: Path, monkey
     whole = type(ranker)(**ranker.get_params()).fit(queries)
     monkeypatch.setattr(lightgbm_ranker, "MAX_KEPT_BYTES", 0)
     monkeypatch.setattr(blocked, "MAX_WHOLE_ROWS", 100)
-    monkeypatch.setattr("ranktune.solvers.blocks.blocked.LocalBlocks", lambda: LocalBlocks(100))
+    monkeypatch.setattr("ranktune.solvers.data.blocked.LocalBlocks", lambda: LocalBlocks(100))
     check_same(ranker.fit(queries), whole, queries)
 
 

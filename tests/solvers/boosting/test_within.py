@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ranktune.solvers.boosting import within
-from ranktune.solvers.boosting.within import MAX_FEATURES, MAX_KEPT, WIDENED, widened
+from ranktune.solvers.boosting import training_queries
+from ranktune.solvers.boosting.training_queries import MAX_FEATURES, MAX_KEPT, WIDENED, widened
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.blend import BlendModel, blended, parts_of
-from ranktune.solvers.models.within.columns import KINDS, columns_within
-from ranktune.solvers.models.within.model import WithinModel
+from ranktune.solvers.models.within import KINDS, WithinModel, columns_within
 from ranktune.solvers.registry import make
 
 BOOSTED = {"LambdaMART": {}, "GBDTRanker": {}, "XGBoostRanker": {}, "CatBoostRanker": {"loss": "QueryRMSE"}}
@@ -148,7 +147,7 @@ def test_folds_trials_and_seeds_share_the_columns(monkeypatch: pytest.MonkeyPatc
         computed.append(len(features))
         return columns_within(features, *others)
 
-    monkeypatch.setattr(within, "columns_within", counted)
+    monkeypatch.setattr(training_queries, "columns_within", counted)
     queries = graded()
     halves = [queries.select(np.arange(k, 60, 2)) for k in (0, 1)]
     for half, other in (halves, halves[::-1]):

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.boosting import xgboost as xgboost_ranker
-from ranktune.solvers.boosting.lightgbm.bins import rows_of
+from ranktune.solvers.boosting.lightgbm.library import rows_of
 from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.boosting.xgboost import XGBoostRanker
 from ranktune.solvers.core.errors import DataError

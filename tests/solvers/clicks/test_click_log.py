@@ -11,9 +11,10 @@ import polars
 import pyarrow as pa
 import pytest
 
-from ranktune.solvers.clicks.reading import opening, sources
-from ranktune.solvers.clicks.reading.cells import milliseconds
+from ranktune.solvers.clicks.reading import opening
+from ranktune.solvers.clicks.reading import opening as sources
 from ranktune.solvers.clicks.reading.click_log import ClickLog
+from ranktune.solvers.clicks.reading.events import milliseconds
 from ranktune.solvers.clicks.reading.store import NO_TIME
 from ranktune.solvers.core.errors import DataError
 from tests.support.click_logs import BASE, Event, by_hand, impressions, random_events, written

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.solvers.clicks.reading import opening, sources
-from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.clicks.reading import opening
+from ranktune.solvers.clicks.reading import opening as sources
+from ranktune.solvers.clicks.reading.account import ReadingAccount
 from ranktune.solvers.clicks.reading.click_log import ClickLog
 from ranktune.solvers.core.errors import DataError, ParameterError
 from tests.support.click_logs import BASE, Event, impressions, iso, written
@@ -265,7 +266,7 @@ def test_files_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
 
 
 def test_an_account_is_a_table_of_80_columns() -> None:
-    account = Account(1_234_567)
+    account = ReadingAccount(1_234_567)
     account.used.update({"impression": 1_000_000})
     account.left_out.update({"an action without a weight: " + "x" * 90: 234_567})
     lines = str(account).splitlines()

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.clicks.counterfactual import ratio
-from ranktune.solvers.clicks.counts import Counts
+from ranktune.solvers.clicks.counts import ClickCounts, Impressions
 from ranktune.solvers.clicks.examination import CLIP, Examination
-from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.clicks.judging.gains import ClickGains, by_searches
 from ranktune.solvers.clicks.judging.values import values_of
 from ranktune.solvers.core.arrays import Floats, Ints, as_ints
@@ -33,7 +32,7 @@ def logged(
 
 
 def believed(batch: Impressions, attraction: float) -> ClickGains:
-    counts = Counts.of([batch])
+    counts = ClickCounts.of([batch])
     return ClickGains.by(counts, CURVE, np.full(len(counts.firsts), attraction))
 
 
@@ -116,7 +115,7 @@ def test_what_the_log_does_not_tell() -> None:
     batch, queries, scores = logged(400)
     known = Examination.given({place: 1.0 / place for place in range(1, 11)})
     curve = replace(known, value=known.value / np.where(known.position > 5, 10.0, 1.0), known=known.position < 9)
-    gains = ClickGains.by(Counts.of([batch]), curve, np.zeros(80))
+    gains = ClickGains.by(ClickCounts.of([batch]), curve, np.zeros(80))
     assert gains.examined(12).tolist() == [*curve.value[:8], 0.0, 0.0, 0.0, 0.0]
     clicks = np.bincount(batch.position, batch.click)
     assert gains.clipped[0] == pytest.approx(clicks[6:9].sum() / clicks.sum()) and gains.weights.max() == CLIP

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ranktune.solvers.clicks.counterfactual import Estimate, ratio
+from ranktune.solvers.clicks.counterfactual import ClickEstimate, ratio
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError
 
@@ -29,7 +29,7 @@ def test_intervals_cover_the_truth_of_500_simulations() -> None:
     generator = np.random.default_rng(0)
     truth = float((EXAMINATION[:, None] * ATTRACTION * TARGET).sum() / 3.0)
     wrong = 0.7 * EXAMINATION[:, None] * ATTRACTION + 0.02  # what a model predicts by position and item
-    found: dict[str, list[Estimate]] = {"ips": [], "snips": [], "doubly robust": []}
+    found: dict[str, list[ClickEstimate]] = {"ips": [], "snips": [], "doubly robust": []}
     for _ in range(500):
         click, weight, session, item, place = logged(generator, 400)
         one, target = np.ones(len(click)), (wrong * TARGET).sum(axis=1)[place]

@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranktune.solvers.clicks.counts import Counts
-from ranktune.solvers.clicks.impressions import Impressions
+from ranktune.solvers.clicks.counts import ClickCounts, Impressions
 from ranktune.solvers.core.errors import DataError
 from tests.support.click_counts import drawn_counts, impressions
 
@@ -32,7 +31,7 @@ def test_counts_are_those_of_a_dictionary(sizes: list[int]) -> None:
     for *key, click in zip(batch.query, batch.document, batch.position, batch.click, strict=True):
         shown[tuple(key)] += 1
         clicks[tuple(key)] += click
-    counts = Counts.of(parts_of(batch, sizes))
+    counts = ClickCounts.of(parts_of(batch, sizes))
     keys = sorted(shown)
     assert list(zip(counts.query, counts.document, counts.position, strict=True)) == keys
     assert counts.shown.tolist() == [shown[key] for key in keys]
@@ -56,8 +55,8 @@ def test_rows_of_another_log_are_found_by_names() -> None:
 
 def test_what_cannot_be_counted_is_an_error() -> None:
     with pytest.raises(DataError, match="no impressions"):
-        Counts.of([])
+        ClickCounts.of([])
     with pytest.raises(DataError, match="must not be below 0"):
-        Counts.of([replace(some(3), position=np.array([1, -2, 1]))])
+        ClickCounts.of([replace(some(3), position=np.array([1, -2, 1]))])
     with pytest.raises(DataError, match="too large to count"):
-        Counts.of([replace(some(3), position=np.array([1, 2**62, 1]))])
+        ClickCounts.of([replace(some(3), position=np.array([1, 2**62, 1]))])

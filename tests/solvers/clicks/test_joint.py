@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from ranktune.solvers.clicks.counts import Counts
+from ranktune.solvers.clicks.counts import ClickCounts
 from ranktune.solvers.clicks.position_based import Joint, PositionBased
 from tests.support.click_counts import impressions, log_loss
 
 
-def tail_log(seed: int, n: int = 8000, page: int = 6) -> tuple[Counts, Counts, dict[tuple[int, int], float]]:
+def tail_log(seed: int, n: int = 8000, page: int = 6) -> tuple[ClickCounts, ClickCounts, dict[tuple[int, int], float]]:
     """Queries of which half occur once, over 400 documents; attraction follows what the ranking hardly knows."""
     generator = np.random.default_rng(seed)
     document = np.stack([generator.permutation(400)[:page] for _ in range(n)])
@@ -24,7 +24,7 @@ def tail_log(seed: int, n: int = 8000, page: int = 6) -> tuple[Counts, Counts, d
         batch = impressions(query[rows], document.ravel()[rows], position[rows] + 1, click[rows].astype(float))
         batches.append(type(batch)(**vars(batch) | names))
     truth = dict(zip(zip(query.tolist(), document.ravel().tolist(), strict=True), attraction.ravel(), strict=True))
-    return Counts.of(batches[:1]), Counts.of(batches[1:]), truth
+    return ClickCounts.of(batches[:1]), ClickCounts.of(batches[1:]), truth
 
 
 def test_documents_of_other_queries_tell_examination_and_later_clicks() -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import polars
 import pytest
 
-from ranktune.solvers.clicks.counts import Counts
+from ranktune.solvers.clicks.counts import ClickCounts
 from ranktune.solvers.clicks.examination import Examination
-from ranktune.solvers.clicks.mixture import Mixture, climb
+from ranktune.solvers.clicks.mixture import ClickMixture, climb
 from ranktune.solvers.clicks.position_based import PositionBased, TrustBias
 from ranktune.solvers.clicks.rates import ClickRate
 from ranktune.solvers.core.errors import DataError, ParameterError
@@ -18,7 +18,7 @@ from tests.support.click_counts import counted, drawn_counts, simulated_counts
 from tests.support.click_simulation import Users
 
 
-def plain_em(counts: Counts, steps: int) -> tuple[list[float], list[float]]:
+def plain_em(counts: ClickCounts, steps: int) -> tuple[list[float], list[float]]:
     """The probabilities of clicks by row, and the likelihood of each step: examination and attraction are hidden."""
     rows = list(zip(counts.query, counts.document, counts.position, counts.shown, counts.clicks, strict=True))
     seen, attracts = {row[2]: 0.5 for row in rows}, {row[:2]: 0.5 for row in rows}
@@ -55,7 +55,7 @@ def test_no_step_lowers_the_posterior_density(trust: bool) -> None:
     counts = drawn_counts(generator)
     n = len(counts.firsts)
     free = np.zeros(5, dtype=bool)
-    problem = Mixture(counts, counts.position - 1, generator.uniform(0.1, 0.5, n), 2.0, free, trust)
+    problem = ClickMixture(counts, counts.position - 1, generator.uniform(0.1, 0.5, n), 2.0, free, trust)
     values = np.concatenate([generator.uniform(0.3, 0.9, 5), generator.uniform(0.01, 0.2, 5), np.full(n, 0.3)])
     on_the_way = [problem.value(values)]
     for _ in range(50):

@@ -5,11 +5,11 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from ranktune.solvers.clicks import rates, shrinkage
-from ranktune.solvers.clicks.counts import Counts
+from ranktune.solvers.clicks import prior, rates
+from ranktune.solvers.clicks.counts import ClickCounts
 from ranktune.solvers.clicks.position_based import PositionBased
+from ranktune.solvers.clicks.prior import shrunken, strength_of
 from ranktune.solvers.clicks.rates import COEC, ClickRate
-from ranktune.solvers.clicks.shrinkage import shrunken, strength_of
 from ranktune.solvers.core.errors import DataError
 from tests.support.click_counts import counted, drawn_counts
 
@@ -29,7 +29,7 @@ def rate_by(*columns: int) -> dict[tuple[int, ...], float]:
 
 @pytest.fixture
 def unshrunken(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (rates, shrinkage):
+    for module in (rates, prior):
         monkeypatch.setattr(module, "strength_of", lambda clicks, expected: 0.0)
 
 
@@ -73,6 +73,6 @@ def test_strength_is_that_of_the_distribution_that_was_drawn_from() -> None:
 
 
 def test_what_rates_do_not_tell_is_an_error() -> None:
-    heavy: Counts = counted([(0, 0, 1, 10, 12.5)])
+    heavy: ClickCounts = counted([(0, 0, 1, 10, 12.5)])
     with pytest.raises(DataError, match=r"clicks weigh 12\.5"):
         PositionBased().fit(heavy)

@@ -53,7 +53,7 @@ def test_one_compiles_what_is_missing_and_the_others_wait_for_it(tmp_path: Path)
 PROGRAM = """
 import warnings
 warnings.simplefilter("always")
-from ranktune.solvers.core.grade_tree import offsets
+from ranktune.solvers.losses.window_sums import offsets
 from ranktune.solvers.core.machine_code.folders import code_folder
 offsets(4)
 print(code_folder())

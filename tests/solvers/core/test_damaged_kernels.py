@@ -14,10 +14,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from ranktune.solvers.core import grade_tree
 from ranktune.solvers.core.compiled import Kernel, compiling
 from ranktune.solvers.core.machine_code import folders
 from ranktune.solvers.data import products
+from ranktune.solvers.losses import window_sums
 
 
 def _class_of_nowhere() -> bytes:
@@ -53,7 +53,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[i
 
     def run() -> tuple[int, list[str]]:
         monkeypatch.setattr(folders, "_warned", False)
-        offsets, product = (Kernel(cast(Any, kernel).function) for kernel in (grade_tree.offsets, products.dense_times))
+        offsets, product = (
+            Kernel(cast(Any, kernel).function) for kernel in (window_sums.offsets, products.dense_times)
+        )
         with warnings.catch_warnings(record=True) as said, compiling() as spent:
             warnings.simplefilter("always")
             assert offsets(4).sum() == 32

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.solvers.core.grade_tree import WIDTH, add, below, offsets
 from ranktune.solvers.losses import window_sums
+from ranktune.solvers.losses.window_sums import WIDTH, add, below, offsets
 
 
 @pytest.mark.parametrize("n_grades", [1, 2, WIDTH - 1, WIDTH, WIDTH + 1, WIDTH**2 - 1, WIDTH**2, 40_000])

@@ -7,8 +7,7 @@ import pytest
 from sklearn import ensemble, linear_model, pipeline, preprocessing, svm, tree
 
 from ranktune.solvers import LinearModel, TreeModel
-from ranktune.solvers.custom.conversion import converted, is_convertible
-from ranktune.solvers.custom.fitting import fitted
+from ranktune.solvers.custom import converted, fitted, is_convertible
 from ranktune.solvers.models.base import Origin
 from tests.support.tree_samples import graded
 

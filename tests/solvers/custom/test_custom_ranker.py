@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ranktune import register_solver
-from ranktune.solvers import LinearModel, TreeModel, load_model
+from ranktune.solvers import LinearModel, load_model
 from ranktune.solvers.core import table
 from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, RankTuneWarning
 from ranktune.solvers.core.registrations import GROUP, REGISTERED, described, restore
@@ -302,12 +302,3 @@ def test_one_without_a_path_says_what_to_do() -> None:
     description["make"] = "gone_away.rankers:Mine"
     with pytest.raises(ParameterError, match=r"'gone_away.rankers:Mine' cannot be imported"):
         restore("Mine", description)
-
-
-def test_trees_and_lines_of_other_libraries_become_our_models() -> None:
-    register_solver("Pipe", make_pipeline(StandardScaler(), Ridge()), [Float("ridge__alpha", 0.1, 10.0)])
-    assert isinstance(make("Pipe", {}, seed=0).fit(queries()).as_model(), LinearModel)
-    from sklearn.ensemble import GradientBoostingRegressor
-
-    register_solver("Boosted", GradientBoostingRegressor(n_estimators=5), [Int("max_depth", 1, 3)])
-    assert isinstance(make("Boosted", {}, seed=0).fit(queries()).as_model(), TreeModel)

@@ -20,7 +20,7 @@ from pyarrow import ipc
 import ranktune
 from ranktune.solvers.clicks.reading.click_log import ClickLog
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
-from ranktune.solvers.data.columns.amounts import MISSING
+from ranktune.solvers.data.columns.grammar import MISSING
 from ranktune.solvers.data.readers.judgments import read_judgments
 from ranktune.solvers.data.readers.tables.opening import open_table
 from ranktune.solvers.data.sources.catalogue import read

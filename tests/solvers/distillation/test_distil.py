@@ -13,8 +13,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import without_level
-from ranktune.solvers.distillation.distil import STEPS
-from ranktune.solvers.distillation.staircases import MAX_STEPS, staircase
+from ranktune.solvers.distillation import MAX_STEPS, STEPS, staircase
 from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel

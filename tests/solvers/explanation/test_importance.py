@@ -9,8 +9,7 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Floats, dense
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.explanation.contributions import grid_of, partial_effects
-from ranktune.solvers.explanation.importance import shuffled_rows, shuffling_losses
+from ranktune.solvers.explanation.contributions import grid_of, partial_effects, shuffled_rows, shuffling_losses
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel

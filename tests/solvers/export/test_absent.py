@@ -8,7 +8,7 @@ import pytest
 
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.distillation.distil import distil
+from ranktune.solvers.distillation import distil
 from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.export.absent import ERAS, NAN, RIGHT, ZERO, arrival, unlike_training
 from ranktune.solvers.export.source import source_of

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.export.pmml import LEGAL
+from ranktune.solvers.export.search_engines import LETTERS
 from ranktune.solvers.export.source import escaped
-from ranktune.solvers.export.vespa import LETTERS
 from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel

@@ -15,14 +15,13 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.export.check import agreement
-from ranktune.solvers.export.comparisons import gap, rank, share, zscore
+from ranktune.solvers.export.python import gap, rank, share, zscore
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import joined, one_tree
-from ranktune.solvers.models.within.columns import KINDS, columns_within
-from ranktune.solvers.models.within.model import WithinModel
+from ranktune.solvers.models.within import KINDS, WithinModel, columns_within
 
 D = 6
 NAMES = ("bm25", "clicks", 'say "so"', "price", "größe", "age")

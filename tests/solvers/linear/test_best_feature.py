@@ -96,17 +96,3 @@ def test_of_too_many_features_those_that_are_mostly_zero_are_left_out() -> None:
     ranker = BestFeature("map", max_features=2).fit(X, [0, 1, 0, 1])
     assert ranker.feature_ == 1 and ranker.coef_.tolist() == [0.0, 1.0, 0.0]
     assert BestFeature("map").fit(X, [0, 1, 0, 1]).feature_ == 0
-
-
-@pytest.mark.parametrize("count", [4, 1200])
-def test_weights_of_queries_decide_between_features(count: int) -> None:
-    """The first feature is right on all queries but every fourth, where the second is."""
-    right, wrong = [[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]
-    X = np.concatenate([wrong if q % 4 == 0 else right for q in range(count)])
-    queries = Queries.from_arrays(X, [1, 0] * count, group=[2] * count)
-    weighted = queries.weighted_by(np.where(np.arange(count) % 4 == 0, 10.0, 1.0))
-    assert BestFeature().fit(queries).feature_ == 0
-    ranker = BestFeature().fit(weighted)
-    assert ranker.coef_.tolist() in ([0.0, 1.0], [-1.0, 0.0])
-    discount = 1.0 / np.log2(3.0)
-    assert ranker.score_ == pytest.approx((10.0 + 3.0 * discount) / 13.0)

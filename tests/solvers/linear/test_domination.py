@@ -8,12 +8,10 @@ from scipy.optimize import minimize
 
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries, concatenate
-from ranktune.solvers.data.scaling import query_factors
 from ranktune.solvers.linear.domination import DominationRank
 from ranktune.solvers.losses.domination import DominationLoss
-from ranktune.solvers.optimizers import domination_descent
 from ranktune.solvers.optimizers.domination_descent import CURVATURES, DominationProblem
-from tests.support.domination_samples import PENALTIES, VARIANTS, as_csr, loss_of, noisy, penalty_of
+from tests.support.domination_samples import PENALTIES, VARIANTS, loss_of, noisy, penalty_of
 from tests.support.plain_solvers import domination_rank
 
 
@@ -47,31 +45,6 @@ def test_two_optimizers_agree_on_the_optimum(penalty: dict[str, Any], variant: d
     np.testing.assert_allclose(ranker.coef_, weights, atol=1e-4 * np.abs(weights).max())
 
 
-@pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: p["penalty"])
-@pytest.mark.parametrize(
-    ("curvature", "scaling", "spread"), [("exact", "none", 0.0), ("tight", "standard", 0.0), ("exact", "standard", 1e9)]
-)
-def test_dense_and_sparse_agree(
-    penalty: dict[str, Any], curvature: str, scaling: str, spread: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(domination_descent, "DENSE_BYTES", spread)
-    queries = noisy()
-    fits = [
-        domination_rank(**penalty, curvature=curvature, scaling=scaling, tol=1e-9, max_iterations=20_000).fit(data)
-        for data in (queries, as_csr(queries))
-    ]
-    np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, atol=1e-7 * np.abs(fits[0].coef_).max())
-
-
-@pytest.mark.parametrize("scaling", ["standard", "minmax"])
-def test_scaling_is_that_of_features_scaled_before(scaling: str) -> None:
-    queries = noisy()
-    factors = query_factors(queries, scaling)
-    scaled = queries.with_features(queries.features * factors)
-    inner, outer = domination_rank(tol=1e-9, scaling=scaling).fit(queries), domination_rank(tol=1e-9).fit(scaled)
-    np.testing.assert_allclose(inner.coef_, outer.coef_ * factors, atol=1e-6 * np.abs(inner.coef_).max())
-
-
 def test_l1_above_the_largest_gradient_learns_nothing_and_just_below_one_feature() -> None:
     queries = noisy()
     largest = DominationProblem(queries, DominationLoss(average="none"), None, "exact").reference
@@ -103,21 +76,6 @@ def test_averages_do_not_depend_on_the_amount_of_data(average: str) -> None:
     ranker = domination_rank(l1=0.02, average=average, tol=1e-9)
     once = ranker.fit(queries).coef_
     np.testing.assert_allclose(ranker.fit(concatenate([queries] * 3)).coef_, once, atol=1e-8)
-
-
-@pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: p["penalty"])
-@pytest.mark.parametrize("is_sparse", [False, True])
-@pytest.mark.parametrize("curvature", CURVATURES)
-def test_features_that_tell_nothing_within_queries_get_no_weight(
-    penalty: dict[str, Any], is_sparse: bool, curvature: str
-) -> None:
-    queries = noisy()
-    values = np.random.default_rng(0).normal(size=(queries.n_queries, 8))
-    flat = queries.with_features(values[queries.query_of_document])
-    parameters: dict[str, Any] = {"curvature": curvature, "average": "documents"} | penalty
-    for scaling in ("none", "standard", "minmax"):
-        ranker = domination_rank(**parameters, scaling=scaling).fit(as_csr(flat) if is_sparse else flat)
-        assert np.abs(ranker.coef_).max() < 1e-12
 
 
 @pytest.mark.parametrize(

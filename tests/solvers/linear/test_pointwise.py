@@ -8,8 +8,6 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVR
 
-from ranktune.solvers.core.errors import RankTuneWarning
-from ranktune.solvers.linear.pointwise import RidgeRanker
 from tests.support.plain_solvers import logistic_ranker, ridge_ranker, svr_ranker
 
 
@@ -111,18 +109,3 @@ def test_two_grades_that_both_fit_within_epsilon_leave_nothing_to_minimise(loss:
         ranker.fit(X, np.arange(100) < relevant, qid=np.zeros(100))
         assert ranker.converged_
         assert ranker.objective_ == 0.0
-
-
-def test_logistic_that_does_not_converge_warns_in_our_words() -> None:
-    X, y, qid = data(7)
-    with pytest.warns(RankTuneWarning, match="LogisticRanker stopped before it converged") as caught:
-        logistic_ranker(C=1e6, max_iterations=1).fit(X, y, qid=qid)
-    assert len(caught) == 1
-
-
-def test_features_whose_squares_overflow_are_learned_from() -> None:
-    X = np.array([[1.0, 1.0], [-1.0, 2.0], [3.0, 4.0], [0.0, 1.0]])
-    grades, scale = [0.0, 1.0, 2.0, 0.0], np.array([2.0**990, 2.0**-600])
-    np.testing.assert_allclose(
-        RidgeRanker().fit(X * scale, grades).predict(X * scale), RidgeRanker().fit(X, grades).predict(X), atol=1e-12
-    )

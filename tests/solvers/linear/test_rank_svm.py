@@ -7,17 +7,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize
-from sklearn.base import clone
 
-from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.optimizers.rank_svm import coarse_to_fine, sampling
 from ranktune.solvers.optimizers.rank_svm.curvature import DiagonalHessian, SampledHessian
 from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective
 from tests.support.plain_solvers import rank_svm
 from tests.support.rank_objectives import at_zero, noisy, pairs_of, solve
-
-AVERAGES = ("none", "pairs", "queries")
 
 
 def brute_optimum(differences: Any, C: float) -> Any:
@@ -92,22 +88,6 @@ def test_many_features_are_solved_by_the_diagonal() -> None:
     assert np.linalg.norm(gradient) <= 1e-8 * np.linalg.norm(at_zero(objective)[1])
 
 
-@pytest.mark.parametrize("form", ["dense", "csr"])
-@pytest.mark.parametrize("scaling", ["minmax", "standard"])
-def test_scaling_equals_scaled_features_with_the_weights_folded_back(scaling: str, form: str) -> None:
-    X, y, qid = noisy(8)
-    X = np.where(X < 0.4, 0.0, X) * 10.0 ** np.arange(-3, 3)
-    X[:, 2] = 7.0
-    spread = np.ptp(X, axis=0) if scaling == "minmax" else X.std(axis=0)
-    factor = np.divide(1.0, spread, out=np.zeros(6), where=np.ptp(X, axis=0) > 0)
-    expected = rank_svm(tol=1e-9).fit(X * factor, y, qid=qid)
-    given = sparse.csr_array(X) if form == "csr" else X
-    ranker = rank_svm(tol=1e-9, scaling=scaling).fit(given, y, qid=qid)
-    np.testing.assert_allclose(ranker.coef_, expected.coef_ * factor, rtol=1e-6)
-    assert ranker.coef_[2] == 0.0
-    np.testing.assert_allclose(ranker.predict(given), X @ ranker.coef_, rtol=1e-9)
-
-
 def test_averages_are_sums_with_another_weight() -> None:
     X, y, qid = noisy(9)
     kept = np.random.default_rng(2).random(len(X)) < 0.4  # queries of different lengths
@@ -123,28 +103,6 @@ def test_averages_are_sums_with_another_weight() -> None:
     assert np.linalg.norm(gradient) <= 1e-10 * np.linalg.norm(at_zero(objective)[1])
 
 
-def test_steps_can_be_watched_and_stopped() -> None:
-    X, y, qid = noisy(10)
-    ranker = rank_svm(tol=1e-8)
-    steps = ranker.fit_steps(Queries.from_arrays(X, y, qid=qid))
-    first, second = next(steps), next(steps)
-    assert second.objective < first.objective
-    assert ranker.predict(X).std() > 0.0
-    last = [second, *steps][-1]
-    assert last.violation <= 1e-8
-    assert ranker.n_iter_ == last.iteration
-    assert ranker.converged_
-
-
-def test_too_few_iterations_warn_once_and_keep_the_weights() -> None:
-    X, y, qid = noisy(11)
-    with pytest.warns(RankTuneWarning, match="converged: after 1 iterations.*raise max_iterations") as caught:
-        ranker = rank_svm(tol=1e-12, max_iterations=1).fit(X, y, qid=qid)
-    assert len(caught) == 1
-    assert not ranker.converged_
-    assert ranker.objective_ < at_zero(RankObjective(Queries.from_arrays(X, y, qid=qid), 1.0))[0]
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_queries", [30, 300])
 def test_collinear_features_and_a_strong_loss_are_no_obstacle(dtype: Any, n_queries: int) -> None:
@@ -153,15 +111,6 @@ def test_collinear_features_and_a_strong_loss_are_no_obstacle(dtype: Any, n_quer
     ranker = rank_svm(C=1e4, tol=1e-5).fit(doubled, y, qid=qid)
     assert ranker.converged_
     np.testing.assert_allclose(ranker.coef_[2:6], ranker.coef_[8:12], rtol=1e-2, atol=1e-2)  # equal columns share
-
-
-@pytest.mark.parametrize("n_queries", [30, 300])
-def test_raw_features_of_wildly_different_units_converge(n_queries: int) -> None:
-    X, y, qid = noisy(14, n_queries)
-    raw = X * 10.0 ** np.arange(-3, 9, 2) + 1e4
-    ranker = rank_svm().fit(raw, y, qid=qid)
-    assert ranker.converged_
-    assert ranker.n_iter_ < 30
 
 
 @pytest.mark.parametrize(("n_rows", "n_queries"), [(700, 300), (2800, 1400), (3000, 2)])
@@ -174,29 +123,13 @@ def test_samples_of_short_and_of_few_queries_find_the_optimum(n_rows: int, n_que
     assert np.linalg.norm(objective.value_and_gradient(ranker.coef_)[1]) <= 1e-9 * np.linalg.norm(at_zero(objective)[1])
 
 
-@pytest.mark.slow
-def test_hundreds_of_random_problems_converge() -> None:
-    """Sizes, grades, sparsity, units, strengths and tolerances at random; warnings are errors."""
-    fitted = 0
-    for seed in range(300):
-        generator = np.random.default_rng(seed)
-        n, d = int(10 ** generator.uniform(1, 3.7)), int(10 ** generator.uniform(0, 2.2))
-        X = generator.random((n, d))
-        form = generator.integers(3)
-        if form == 1:
-            X = X * 10.0 ** generator.uniform(-4, 4, d) + 10.0 ** generator.uniform(-3, 3, d)
-        elif form == 2:
-            X = sparse.csr_array(X * (generator.random((n, d)) < 0.1))
-        y = generator.integers(0, generator.choice([2, 3, 8, 50, n]), n)
-        qid = generator.integers(0, max(int(n / 10 ** generator.uniform(0.5, 3.5)), 1), n)
-        C, tol = 2.0 ** generator.uniform(-15, 10), float(generator.choice([1e-3, 1e-6]))
-        scaling, average = str(generator.choice(["none", "minmax", "standard"])), str(generator.choice(AVERAGES))
-        ranker = rank_svm(C=C, tol=tol, scaling=scaling, average=average)
-        try:
-            fitted += ranker.fit(X, y, qid=qid).converged_
-        except DataError as error:
-            assert "nothing to learn" in str(error)
-    assert fitted > 250
+@pytest.mark.parametrize("n_queries", [30, 300])
+def test_raw_features_of_wildly_different_units_converge(n_queries: int) -> None:
+    X, y, qid = noisy(14, n_queries)
+    raw = X * 10.0 ** np.arange(-3, 9, 2) + 1e4
+    ranker = rank_svm().fit(raw, y, qid=qid)
+    assert ranker.converged_
+    assert ranker.n_iter_ < 30
 
 
 def adjacent_pairs_of(X: Any, y: Any, qid: Any) -> Any:
@@ -218,23 +151,6 @@ def test_pairs_of_adjacent_grades_are_those_without_a_grade_in_between(n_grades:
     ranker = rank_svm(C=0.3, pairs="adjacent", tol=1e-10).fit(X, y, qid=qid)
     assert ranker.objective_ == pytest.approx(expected.fun, rel=1e-9)
     np.testing.assert_allclose(ranker.coef_, expected.x, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("n_queries", [30, 300])
-@pytest.mark.parametrize(("average", "scaling"), [("none", "none"), ("pairs", "standard"), ("queries", "minmax")])
-@pytest.mark.parametrize("form", ["dense", "csr"])
-def test_a_query_of_weight_two_stands_for_two(n_queries: int, average: str, scaling: str, form: str) -> None:
-    X, y, qid = noisy(17, n_queries, 12)
-    kept = np.random.default_rng(3).random(len(X)) < 0.7  # queries of different lengths
-    X, y, qid = X[kept] - 0.3, y[kept], qid[kept]
-    twice = qid % 3 == 0
-    weights = {q: 2.0 for q in np.unique(qid[twice])}
-    ranker = rank_svm(C=0.5, average=average, scaling=scaling, tol=1e-10)
-    given = sparse.csr_array(X) if form == "csr" else X
-    weighted = clone(ranker).fit(given, y, qid=qid, query_weights=weights)
-    repeated = ranker.fit(np.vstack([X, X[twice]]), np.append(y, y[twice]), qid=np.append(qid, qid[twice] + 1000))
-    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6)
-    assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["l2", "l1"])

@@ -1,17 +1,16 @@
-"""Ranker by names: every point of its space composes, and named solvers are points of it."""
+"""Ranker by names: every point of its space composes, and named solvers are points of it. ElasticRank as a whole: what
+it learns, what it does not see, its parameters and its space."""
 
-import warnings
-from collections import Counter
 from typing import Any
 
 import numpy as np
-import optuna
 import pytest
 
-from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError, IncompatibleParts, ParameterError, RankTuneWarning
+from ranktune.solvers.core.space import defaults
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.domination import DominationRank
-from ranktune.solvers.linear.parts import LOSSES, OPTIMIZERS, PAIR_WEIGHTS, PENALTIES, SEARCHED
+from ranktune.solvers.linear.parts import LOSSES, OPTIMIZERS, PENALTIES
 from ranktune.solvers.linear.pointwise import LogisticRanker, RidgeRanker
 from ranktune.solvers.linear.presets import ElasticRank, LambdaRank, ListNet
 from ranktune.solvers.linear.rank_svm import RankSVM
@@ -21,10 +20,11 @@ from ranktune.solvers.losses.pair_weights import DeltaNDCG
 from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
 from ranktune.solvers.optimizers.batch import LBFGS, GradientSteps
-from ranktune.solvers.optimizers.one_pass import TGD
-from ranktune.solvers.optimizers.schedules import AdaGrad
+from ranktune.solvers.optimizers.one_pass import TGD, AdaGrad
 from ranktune.solvers.registry import make
 from ranktune.tuner.samplers.space import UnionSpace
+from tests.support.linear_samples import lists
+from tests.support.plain_solvers import elastic_rank
 
 SPACE = UnionSpace({"Ranker": Ranker.space})
 
@@ -35,28 +35,6 @@ def graded(seed: int = 0, queries: int = 40) -> Queries:
     X = generator.random((lengths.sum(), 6)) * [1.0, 50.0, 1.0, 1.0, 1.0, 1.0]
     score = X @ [3.0, -0.04, 1.0, 0.5, 0.0, 0.0] + 0.5 * generator.normal(size=len(X))
     return Queries.from_arrays(X, np.digitize(score, np.quantile(score, [0.6, 0.85])).astype(float), group=lengths)
-
-
-def fitted(ranker: Any, queries: Queries) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RankTuneWarning)
-        return ranker.fit(queries)
-
-
-def test_every_point_of_the_space_fits_without_an_error() -> None:
-    queries = graded(queries=25)
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
-    seen: dict[str, Counter[Any]] = {name: Counter() for name in ("loss", "pair_weight", "penalty", "optimizer")}
-    for _ in range(300):
-        _, values = SPACE.split(SPACE.suggest(study.ask()))
-        ranker = fitted(make("Ranker", values, seed=0), queries)
-        assert np.isfinite(ranker.coef_).all(), values
-        for name, counts in seen.items():
-            counts[values.get(name)] += 1
-        assert {"loss", "penalty", "optimizer"} <= set(values)
-        assert ("pair_weight" in values) == values["loss"].startswith("pairwise")  # type: ignore[union-attr]
-    assert set(seen["loss"]) == set(LOSSES) and set(seen["optimizer"]) == set(SEARCHED)
-    assert set(seen["pair_weight"]) == {*PAIR_WEIGHTS, None} and set(seen["penalty"]) == set(PENALTIES)
 
 
 def test_what_the_space_leaves_out_is_what_parts_refuse() -> None:
@@ -196,3 +174,71 @@ def test_strengths_that_the_penalty_leaves_out_are_ignored() -> None:
         given: list[dict[str, Any]] = [{other: value} for value in (0.5, 0.001)]
         rankers = [Ranker(penalty=penalty, iterations=10, **options).fit(queries) for options in given]
         np.testing.assert_array_equal(rankers[0].coef_, rankers[1].coef_)
+
+
+def test_partial_fit_checks_the_features_of_later_pieces() -> None:
+    X, y, qid = lists()
+    ranker = elastic_rank().partial_fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="8 features"):
+        ranker.partial_fit(X[:, :7], y, qid=qid)
+    with pytest.raises(DataError, match="7 features, but ElasticRank is expecting 8"):
+        ranker.partial_fit(Queries.from_arrays(X[:, :7], y, qid=qid))
+
+
+def test_list_scaling_makes_the_scale_of_a_list_irrelevant() -> None:
+    X, y, qid = lists(4)
+    factor = 10.0 ** np.random.default_rng(2).integers(-3, 4, (91, 8))
+    scaled = X * factor[qid + 1]
+    ranker, other = (elastic_rank(scaling="list").fit(Z, y, qid=qid) for Z in (X, scaled))
+    np.testing.assert_allclose(other.coef_, ranker.coef_, atol=1e-9)
+    np.testing.assert_allclose(other.predict(scaled, qid=qid), ranker.predict(X, qid=qid), atol=1e-9)
+
+
+@pytest.mark.parametrize(("optimizer", "nonzeros"), [("rda", 2), ("fobos", 30), ("tgd", 30)])
+def test_l1_keeps_the_features_that_matter(optimizer: str, nonzeros: int) -> None:
+    generator = np.random.default_rng(8)
+    X = generator.random((8000, 40))
+    y = (X[:, 3] - X[:, 11] + 0.1 * generator.normal(size=len(X)) > 0).astype(float)
+    ranker = elastic_rank(optimizer=optimizer, l1=0.1, threshold=5.0, truncate_every=1)
+    coef = ranker.fit(X, y, qid=np.arange(len(X)) // 20).coef_
+    assert set(np.argsort(-np.abs(coef))[:2]) == {3, 11}
+    assert coef[3] > 0 > coef[11]
+    assert np.count_nonzero(coef) <= nonzeros  # RDA is the sparsest: it uses the mean gradient, not the last one
+
+
+@pytest.mark.parametrize(("optimizer", "strength"), [("psgd", "l1"), ("tgd", "l2")])
+def test_an_optimizer_ignores_the_strength_it_cannot_take(optimizer: str, strength: str) -> None:
+    X, y, qid = lists()
+    with_it, without = (
+        elastic_rank(optimizer=optimizer).set_params(**{strength: value}).fit(X, y, qid=qid).coef_
+        for value in (0.1, 0.0)
+    )
+    np.testing.assert_array_equal(with_it, without)
+    assert without.any()
+
+
+def test_grades_of_any_kind_train_by_default() -> None:
+    X, y, qid = lists()
+    plain = elastic_rank(pair_weight="ndcg").fit(X, y, qid=qid).coef_
+    np.testing.assert_array_equal(elastic_rank(pair_weight="ndcg", gain="exp2").fit(X, y, qid=qid).coef_, plain)
+    linear = elastic_rank(pair_weight="ndcg", gain="linear").fit(X, y, qid=qid).coef_
+    assert not np.array_equal(linear, plain)
+    unscaled: dict[str, Any] = {**defaults(ElasticRank.space), "scaling": "none"}
+    for moved in (y - 1, y + 0.5, y - 1e6):
+        coef = elastic_rank(**unscaled).fit(X, moved, qid=qid).coef_
+        assert np.count_nonzero(coef) > 0
+        np.testing.assert_allclose(elastic_rank(pair_weight="ndcg").fit(X, moved, qid=qid).coef_, linear, atol=1e-9)
+
+
+def test_names_of_earlier_versions_are_taken_with_a_warning() -> None:
+    wanted = ElasticRank("pairwise_hinge", "recall").get_params()
+    given: list[tuple[tuple[str, ...], dict[str, Any]]] = [
+        (("hinge", "recall"), {}),
+        ((), {"loss": "hinge", "weight": "recall"}),
+        (("hinge",), {"pair_weight": "recall"}),
+    ]
+    for values, named in given:
+        with pytest.warns(RankTuneWarning, match=r"ElasticRank: write .*loss='pairwise_hinge'"):
+            assert ElasticRank(*values, **named).get_params() == wanted
+    assert make("ElasticRank", {"loss": "hinge", "weight": "recall"}).get_params() == wanted  # as old studies have them
+    assert ElasticRank().set_params(weight="recall", loss="hinge").get_params() == wanted

@@ -6,16 +6,11 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import DataError, IncompatibleParts, ParameterError
+from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import domination_kernels as kernels
 from ranktune.solvers.losses.base import prepared
 from ranktune.solvers.losses.domination import DominationLoss
-from ranktune.solvers.losses.pair_weights import DeltaNDCG
-from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
-from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, GradientSteps
-from ranktune.solvers.optimizers.one_pass import FOBOS, PSGD, RDA, TGD
-from tests.support.plain_solvers import composed, domination_rank
 
 LOSSES = [
     DominationLoss(),
@@ -151,64 +146,6 @@ def test_prepared_refuses_what_cannot_be_learnt_from(hard_queries: Queries) -> N
         prepared(DominationLoss("two", relevant_from=99.0), hard_queries)
     with pytest.raises(ParameterError, match="margin has 2 values for the grades"):
         prepared(DominationLoss(margin=(0.0, 1.0)), hard_queries)
-
-
-PENALTIES = (L1(0.02), L2(0.1), ElasticNet(0.01, 0.05))
-
-
-@pytest.mark.parametrize("scaling", ["none", "standard", "minmax"])
-@pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
-@pytest.mark.parametrize(
-    "loss",
-    [
-        DominationLoss(),
-        DominationLoss("two", margin="grade", average="documents"),
-        DominationLoss(margin=(0.0, 0.5, 0.5, 2.0, 5.0)),
-    ],
-    ids=repr,
-)
-def test_every_batch_optimizer_finds_the_optimum_of_coordinate_descent(
-    loss: DominationLoss, penalty: Any, scaling: str, hard_queries: Queries
-) -> None:
-    queries = weighted(hard_queries)
-    l1, l2 = penalty.strengths
-    kind = "elastic_net" if l1 and l2 else "l1" if l1 else "l2"
-    parts: dict[str, Any] = {"grades": loss.grades, "margin": loss.margin, "average": loss.average, "scaling": scaling}
-    best = domination_rank(kind, l1=l1 or 1.0, l2=l2 or 1.0, **parts, tol=1e-8).fit(queries)
-    assert best.coef_.any()
-    optimizers: list[Any] = [OWLQN(tol=1e-8, max_iterations=2000), GradientSteps(max_iterations=5000, eta0=0.3)]
-    if l1 == 0.0:
-        optimizers.append(LBFGS(tol=1e-8, max_iterations=2000))
-    for optimizer in optimizers:
-        ranker = composed(loss, penalty=penalty, optimizer=optimizer, scaling=scaling).fit(queries)
-        steps = isinstance(optimizer, GradientSteps)
-        assert ranker.objective_ == pytest.approx(best.objective_, rel=1e-4 if steps else 1e-9)
-        if not steps:
-            np.testing.assert_allclose(ranker.coef_, best.coef_, atol=1e-5 * np.abs(best.coef_).max())
-
-
-def test_what_does_not_compose_is_refused(hard_queries: Queries) -> None:
-    """One-pass optimizers step by pairs; the domination loss has none."""
-    for optimizer in (FOBOS(), RDA(), PSGD(), TGD()):
-        with pytest.raises(
-            IncompatibleParts, match="that work with DominationLoss: LBFGS, OWLQN, FISTA, GradientSteps"
-        ):
-            composed(DominationLoss(), optimizer=optimizer).fit(hard_queries)
-    with pytest.raises(IncompatibleParts, match="no pair weight to replace by DeltaNDCG"):
-        composed(DominationLoss(), DeltaNDCG(10), optimizer=LBFGS()).fit(hard_queries)
-    with pytest.raises(IncompatibleParts, match="OWLQN"):
-        composed(DominationLoss(), penalty=L1(0.1), optimizer=LBFGS()).fit(hard_queries)
-
-
-def test_margins_that_scores_would_drown_in(hard_queries: Queries) -> None:
-    with pytest.raises(ParameterError, match="Lower margin_scale"):
-        prepared(DominationLoss(margin="grade", margin_scale=1e12), hard_queries)
-
-
-@pytest.mark.parametrize(("grades", "known"), [("all", "the grades 0, 1, 2, 3 and 4"), ("two", "two classes")])
-def test_one_margin_a_grade(grades: str, known: str, hard_queries: Queries) -> None:
-    with pytest.raises(ParameterError, match=f"margin has 3 values for {known}.*one value a grade"):
-        DominationLoss(grades, margin=(0.0, 1.0, 2.0)).lists(hard_queries)
 
 
 def test_equal_by_value_and_hashable() -> None:

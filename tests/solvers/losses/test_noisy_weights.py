@@ -7,16 +7,13 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from ranktune.solvers import fit_blocks
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.parts import weights_of
 from ranktune.solvers.linear.presets import ElasticRank
-from ranktune.solvers.linear.ranker import Ranker
 from ranktune.solvers.losses.pair_weights import NoisyNDCG, NoisyNeighbours
 from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseLoss, PairwiseSquaredHinge
-from ranktune.solvers.metrics.metrics import parse_metric
 from tests.solvers.linear.test_ranker import graded as linear_queries
 from tests.solvers.losses.test_pairwise import phi
 from tests.solvers.losses.test_smoothed import graded, noise, pair_weights
@@ -67,32 +64,6 @@ def test_the_loss_is_that_of_plain_python_and_the_gradient_is_its_with_weights_h
         high, low = (loss.value_and_gradient(scores + way * step, queries)[0] for way in (1.0, -1.0))
         assert gradient[k] == pytest.approx((high - low) / (2.0 * width), abs=1e-7)
     assert np.abs(gradient).max() > 0.01
-
-
-@pytest.mark.parametrize("optimizer", ["gradient_steps", "fobos", "rda"])
-@pytest.mark.parametrize("name", NAMES)
-def test_rankers_learn_by_them(name: str, optimizer: str) -> None:
-    queries, fresh, metric = linear_queries(), linear_queries(seed=1), parse_metric("ndcg@10")
-    ranker = Ranker(pair_weight=name, optimizer=optimizer, random_state=0)
-    result, same = ranker.fit(queries).predict(fresh), ranker.fit(queries).predict(fresh)
-    assert result.tobytes() == same.tobytes()
-    usual = Ranker(optimizer=optimizer, random_state=0).fit(queries).predict(fresh)
-    assert not np.array_equal(result, usual)
-    assert metric.mean(result, fresh) > metric.mean(usual, fresh) - 0.02
-    assert metric.mean(result, fresh) > metric.mean(np.zeros(fresh.n_documents), fresh) + 0.05
-    odd = Queries.from_arrays(queries.features, queries.features[:, 0] - 0.3, group=queries.lengths)
-    assert np.isfinite(ranker.fit(odd).coef_).all()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_blocks_and_orders_of_queries_change_nothing(name: str) -> None:
-    queries = linear_queries()
-    ranker = Ranker(pair_weight=name, scaling="none", iterations=20)
-    numbers = np.arange(queries.n_queries)
-    whole = ranker.fit(queries).coef_.copy()
-    np.testing.assert_allclose(ranker.fit(queries.select(numbers[::-1])).coef_, whole, rtol=1e-8)
-    parts = [queries.select(numbers[:11]), queries.select(numbers[11:])]
-    np.testing.assert_allclose(fit_blocks(ranker, parts).coef_, whole, rtol=1e-8)
 
 
 def test_they_are_tried_where_weights_may_follow_the_ranking() -> None:

@@ -169,22 +169,6 @@ def test_counts_of_more_than_2_to_the_32_pairs_are_exact() -> None:
     assert objective.value_and_gradient(np.ones(1))[0] == pytest.approx(0.5 + n * (n - 1) // 2, rel=1e-12)
 
 
-def test_query_weights_and_multiplier_are_those_of_scaled_data() -> None:
-    queries = tied(2, 5)
-    factors, weights = np.array([1.0, 0.5, 3.0, 0.0, 2.0]), np.arange(1.0, 8.0)
-    objective = RankObjective(queries, 0.4, multiplier=factors, query_weights=weights)
-    w = np.array([0.3, -0.2, 1.0, 0.7, 2.0])
-    scaled = queries.with_features(queries.features * factors)
-    value = 0.5 * w @ w
-    gradient = w.copy()
-    for q in range(queries.n_queries):
-        part = RankObjective(scaled.select(np.array([q])), 0.4 * weights[q])
-        f, g = part.value_and_gradient(w)
-        value, gradient = value + f - 0.5 * w @ w, gradient + g - w
-    assert objective.value_and_gradient(w)[0] == pytest.approx(value, rel=1e-12)
-    np.testing.assert_allclose(objective.value_and_gradient(w)[1], gradient, rtol=1e-10)
-
-
 def test_blocks_cover_all_queries_in_order() -> None:
     starts = np.array([0, 3, 4, 20, 21, 22, 23, 30])
     for rows in (1, 2, 5, 10, 29, 30, 1000):

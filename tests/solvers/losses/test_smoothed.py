@@ -161,30 +161,6 @@ def test_the_first_documents_are_those_of_a_stable_sort_from_any_guess(scale: fl
             assert np.array_equal(orders, [np.argsort(times, kind="stable")[:k]] * 2)
 
 
-def test_a_query_of_weight_two_is_the_query_twice_and_others_do_not_matter() -> None:
-    queries, scores = graded([6, 8, 5]), np.random.default_rng(5).normal(size=19)
-    weights = weights_of("ndcg@3", queries)
-    plain = SmoothedPairs(queries, weights, 10, 3).derivatives(scores, 7)
-    weighted = SmoothedPairs(queries.weighted_by(np.array([2.0, 1.0, 0.5])), weights, 10, 3).derivatives(scores, 7)
-    for gradient, actual in zip(plain, weighted, strict=True):
-        assert np.array_equal(actual, gradient * np.repeat([2.0, 1.0, 0.5], [6, 8, 5]))
-    assert not np.array_equal(SmoothedPairs(queries, weights, 10, 3).derivatives(scores, 8)[0], plain[0])
-    first = queries.select(np.array([0]))
-    alone = SmoothedPairs(first, weights_of("ndcg@3", first), 10, 3).derivatives(scores[:6], 7)
-    assert np.array_equal(alone[0], plain[0][:6])
-
-
-@pytest.mark.parametrize("name", ["neighbours", "ndcg@3", "map"])
-def test_threads_change_no_bit(name: str) -> None:
-    lengths = np.random.default_rng(6).integers(1, 60, 40).tolist()
-    queries = graded(lengths)
-    scores, weights = np.random.default_rng(7).normal(size=queries.n_documents), weights_of(name, queries)
-    expected = SmoothedPairs(queries, weights, 10, 3).derivatives(scores, 1)
-    for threads in (1, 2, 4):
-        result = SmoothedPairs(queries, weights, 10, 3, threads).derivatives(scores, 1)
-        assert all(map(np.array_equal, result, expected))
-
-
 @pytest.mark.parametrize("name", ["neighbours", "ndcg@3"])
 def test_scores_beyond_exponentials_and_long_queries_of_real_grades(name: str) -> None:
     queries = graded([8])

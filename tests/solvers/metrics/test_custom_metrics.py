@@ -1,12 +1,9 @@
 """Metrics of the user's: a function of the grades of a query in ranking order."""
 
-from importlib.metadata import EntryPoint
-
 import numpy as np
 import pytest
 
 from ranktune import register_metric
-from ranktune.solvers.core import table
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.custom import described_metric, restore_metric
@@ -100,12 +97,6 @@ def test_a_function_is_named_by_its_import_path() -> None:
 def test_an_unknown_name_is_answered_as_before() -> None:
     with pytest.raises(ParameterError, match=r"'ndgc:letor' is unknown. Did you mean 'ndcg'.*as module:function"):
         parse_metric("ndgc:letor")
-
-
-def test_installed_packages_offer_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint("first_hit", "tests.support.custom_solvers:success", CUSTOM.group)
-    monkeypatch.setattr(table, "offered", lambda group: {point.name: point} if group == CUSTOM.group else {})
-    assert str(parse_metric("first_hit")) == "first-hit"
 
 
 def test_a_described_metric_is_resolved() -> None:

@@ -10,7 +10,7 @@ import pytest
 from ranktune.solvers import LinearModel, TreeModel, load_model
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.models.blend import blended
-from ranktune.solvers.models.monotone import tree_violation
+from ranktune.solvers.models.tree_model import tree_violation
 from ranktune.solvers.models.trees import ANY_VALUE, Trees, joined, stumps
 from tests.support.tree_samples import grown
 

@@ -17,8 +17,7 @@ from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.other_libraries import base
 from ranktune.solvers.models.other_libraries.catboost import read_catboost
 from ranktune.solvers.models.other_libraries.lightgbm import read_lightgbm
-from ranktune.solvers.models.other_libraries.ubjson import decoded
-from ranktune.solvers.models.other_libraries.xgboost import read_xgboost
+from ranktune.solvers.models.other_libraries.xgboost import decoded, read_xgboost
 from ranktune.solvers.rankings.opening import open_ranking
 
 generator = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.solvers.rankings.base import FeatureRanking, Wanted
+from ranktune.solvers.rankings.base import FeatureRanking, WantedFeatures
 from ranktune.solvers.registry import make
 
 
@@ -44,7 +44,7 @@ def test_blocks_change_no_score(missing: bool, monkeypatch: pytest.MonkeyPatch) 
     moved = queries.with_columns(np.array([3, 1, 4, 0, 2]))
     ranked = replace(moved, rows=None)
     for kind, model in models(queries).items():
-        ranking = FeatureRanking(kind, Wanted(queries.feature_names), model.predict)
+        ranking = FeatureRanking(kind, WantedFeatures(queries.feature_names), model.predict)
         whole, external = model.predict(moved), ranking.scores(moved)
         with monkeypatch.context() as patch:
             patch.setattr(blocks, "SCORED_ROWS", 37)

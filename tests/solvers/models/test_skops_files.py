@@ -418,6 +418,6 @@ def test_an_error_names_all_classes_that_could_be_confirmed(tmp_path: Path) -> N
 def test_an_old_release_of_skops_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     register_solver("Mine", KNeighborsRegressor, [], save="skops")
     model = make_solver("Mine", {}, 0).fit(queries()).as_model()
-    monkeypatch.setattr("ranktune.solvers.models.skops.files.metadata.version", lambda name: "0.14.0")
+    monkeypatch.setattr("ranktune.solvers.models.skops.metadata.version", lambda name: "0.14.0")
     with pytest.raises(ParameterError, match=r"skops 0\.14\.0 .*skops>=0\.15"):
         model.save(tmp_path / "model.json")

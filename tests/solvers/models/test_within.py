@@ -13,13 +13,12 @@ from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.explanation.contributions import contributions
+from ranktune.solvers.models import within
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import stumps
-from ranktune.solvers.models.within import columns
-from ranktune.solvers.models.within.columns import KINDS, LARGEST, column_name, columns_within
-from ranktune.solvers.models.within.model import WithinModel
+from ranktune.solvers.models.within import KINDS, LARGEST, WithinModel, column_name, columns_within
 from tests.support.model_file_samples import rewritten
 
 D = 4
@@ -81,7 +80,7 @@ def test_columns_are_the_same_in_any_precision_layout_order_and_part(monkeypatch
     ends = zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
     order = np.concatenate([a + generator.permutation(b - a) for a, b in ends])
     np.testing.assert_array_equal(columns_within(X[order], starts, chosen), whole[order][:, chosen])
-    monkeypatch.setattr(columns, "BLOCK_ROWS", 20)
+    monkeypatch.setattr(within, "BLOCK_ROWS", 20)
     np.testing.assert_array_equal(columns_within(X, starts, chosen), whole[:, chosen])
 
 
@@ -101,7 +100,7 @@ def test_signs_say_how_a_column_moves_with_the_value_of_its_document(kind: int) 
         for value in np.sort(generator.normal(size=20)):
             X[0, 0] = value
             moved.append(columns_within(X, np.array([0, 6]), np.array([kind]))[0, 0])
-        assert (columns.SIGNS[kind] * np.diff(moved) >= -1e-6).all()
+        assert (within.SIGNS[kind] * np.diff(moved) >= -1e-6).all()
 
 
 def model() -> Model:

@@ -1,6 +1,5 @@
 """What all online learners share: pieces equal the whole, progressive scores, sparse, invariances, refusals."""
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,9 @@ from ranktune.solvers.data.rows import rows_of
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.online import pairs as online_pairs
 from ranktune.solvers.online.base import OnlineRanker
-from ranktune.solvers.online.kernels import Rule, learn, list_pairs, new_state
+from ranktune.solvers.online.kernels import UpdateRule, learn, list_pairs, new_state
 from ranktune.solvers.online.perceptrons import Prank
+from tests.support.linear_samples import CONFIGURATIONS
 from tests.support.plain_solvers import (
     committee_perceptron,
     elastic_rank,
@@ -51,7 +51,7 @@ def as_sparse(queries: Queries) -> Queries:
     return queries.with_features(sparse.csr_array(queries.features))
 
 
-@pytest.mark.parametrize("ranker", IN_TURN, ids=repr)
+@pytest.mark.parametrize("ranker", [*IN_TURN, *(elastic_rank(**each) for each in CONFIGURATIONS)], ids=repr)
 def test_pieces_leave_the_bits_of_the_whole(ranker: OnlineRanker, hard_queries: Queries) -> None:
     whole = clone(ranker).fit(hard_queries)
     for size in (1, 3):
@@ -60,7 +60,9 @@ def test_pieces_leave_the_bits_of_the_whole(ranker: OnlineRanker, hard_queries: 
             model.partial_fit(piece)
         assert np.array_equal(model.coef_, whole.coef_)
     assert np.abs(whole.coef_).max() > 0.0
-    assert not np.array_equal(model.partial_fit(hard_queries).coef_, whole.coef_)
+    twice = clone(ranker).set_params(passes=2).fit(hard_queries)
+    assert np.array_equal(model.partial_fit(hard_queries).coef_, twice.coef_)
+    assert not np.array_equal(twice.coef_, whole.coef_)
 
 
 @pytest.mark.parametrize("ranker", [*ALL, elastic_rank(), elastic_rank(scaling="list", optimizer="rda")], ids=repr)
@@ -83,61 +85,11 @@ def test_progressive_scores_before_it_learns(ranker: Any, is_sparse: bool, hard_
     assert np.nanmax(np.abs(scores)) > 0.0
 
 
-@pytest.mark.parametrize("ranker", ALL, ids=repr)
-@pytest.mark.parametrize("scaling", ["none", "minmax", "standard"])
-def test_dense_and_sparse_agree(ranker: OnlineRanker, scaling: str, hard_queries: Queries) -> None:
-    ranker = clone(ranker).set_params(scaling=scaling)
-    dense, csr = clone(ranker).fit(hard_queries), clone(ranker).fit(as_sparse(hard_queries))
-    np.testing.assert_allclose(csr.coef_, dense.coef_, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("ranker", [r for r in IN_TURN if not r.get_params().get("pairs_per_query")], ids=repr)
-@pytest.mark.parametrize("scaling", ["minmax", "standard"])
-def test_scaling_equals_scaled_features(ranker: OnlineRanker, scaling: str, hard_queries: Queries) -> None:
-    X = hard_queries.features * np.array([1.0, 4.0, 0.25, 1.0, 8.0, 2.0])
-    factor = 1.0 / (np.ptp(X, axis=0) if scaling == "minmax" else X.std(axis=0))
-    queries, scaled = hard_queries.with_features(X), hard_queries.with_features(X * factor)
-    ranker = clone(ranker).set_params(pair_order="rows")  # the shuffle depends on the features
-    model = clone(ranker).set_params(scaling=scaling).fit(queries)
-    np.testing.assert_allclose(model.coef_, clone(ranker).fit(scaled).coef_ * factor, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("ranker", [r for r in ALL if r.get_params().get("pair_order") != "rows"], ids=repr)
-def test_order_of_documents_changes_nothing(ranker: OnlineRanker, hard_queries: Queries) -> None:
-    generator = np.random.default_rng(1)
-    at = np.concatenate([a + generator.permutation(b - a) for a, b in pairwise(hard_queries.starts)])
-    shuffled = Queries.from_arrays(hard_queries.features[at], hard_queries.grades[at], group=hard_queries.lengths)
-    assert np.array_equal(clone(ranker).fit(shuffled).coef_, clone(ranker).fit(hard_queries).coef_)
-
-
-@pytest.mark.parametrize("ranker", ALL, ids=repr)
-def test_steps_report_progress_and_can_be_stopped(
-    ranker: OnlineRanker, hard_queries: Queries, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ranktune.solvers.online.base.WORK", 100.0)
-    monkeypatch.setattr("ranktune.solvers.online.sampled_pairs.BLOCK", 50)
-    model = clone(ranker)
-    steps = list(model.fit_steps(hard_queries))
-    assert len(steps) > 1
-    assert np.array_equal(model.coef_, clone(ranker).fit(hard_queries).coef_)
-    assert [step.iteration for step in steps] == sorted({step.iteration for step in steps})
-    assert all(step.objective >= 0.0 for step in steps)
-    stopped = clone(ranker)
-    next(iter(stopped.fit_steps(hard_queries)))
-    assert stopped.predict(hard_queries).shape == (hard_queries.n_documents,)
-    assert not np.array_equal(stopped.coef_, model.coef_)
-
-
 @pytest.mark.parametrize("ranker", [solar1(0.3, pairs_per_query=5), pamir(0.05)], ids=repr)
 def test_the_seed_draws_the_pairs_of_pieces_too(ranker: OnlineRanker, hard_queries: Queries) -> None:
     models = [clone(ranker).set_params(random_state=s).partial_fit(hard_queries) for s in (None, 0, 7)]
     assert np.array_equal(models[0].coef_, models[1].coef_)
     assert not np.array_equal(models[1].coef_, models[2].coef_)
-
-
-def test_each_pass_goes_through_all_queries(hard_queries: Queries) -> None:
-    twice = solar1(0.3).partial_fit(hard_queries).partial_fit(hard_queries)
-    assert np.array_equal(solar1(0.3, passes=2).fit(hard_queries).coef_, twice.coef_)
 
 
 def test_progressive_goes_on_and_is_a_fit_in_the_end(hard_queries: Queries) -> None:
@@ -200,7 +152,7 @@ def test_drawn_pairs_are_alike() -> None:
         state = new_state(np.ones(6))
         pairs, weights = np.empty((2, 1), dtype=np.int64), np.zeros(0)
         assert list_pairs(lists, np.array([0]), 0, 6, np.array([u]), pairs, weights) == 1
-        learn(rows_of(queries.features), pairs[0], pairs[1], weights, Rule(4, 1.0), state)
+        learn(rows_of(queries.features), pairs[0], pairs[1], weights, UpdateRule(4, 1.0), state)
         counts[state.weights.argmax(), state.weights.argmin()] += 1
     assert np.array_equal(counts > 0, y[:, None] > y[None, :])
     assert counts[counts > 0].min() >= counts.max() - 2

@@ -17,7 +17,16 @@ from ranktune.solvers.losses.pair_weights import DeltaNDCG
 from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseSquaredHinge
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
 from ranktune.solvers.losses.pointwise import LogisticLoss, SquaredInsensitiveLoss
-from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, Curvature, GradientSteps, Objective, Point, shortest, wolfe
+from ranktune.solvers.optimizers.batch import (
+    LBFGS,
+    OWLQN,
+    Curvature,
+    GradientSteps,
+    ScaledObjective,
+    SearchPoint,
+    shortest,
+    wolfe,
+)
 from tests.support.optimizer_runs import optimizer_run
 
 SMOOTH: list[Loss] = [
@@ -99,16 +108,6 @@ def test_the_objective_falls_at_every_step(queries: Queries) -> None:
         )
 
 
-def test_a_multiplier_is_the_same_as_scaled_features(queries: Queries) -> None:
-    multiplier = np.array([0.1, 2.0, 1.0, 0.0, 5.0, 1.0, 3.0])
-    scaled = queries.with_features(queries.features * multiplier)
-    for optimizer, penalty in ((LBFGS(1e-9), L2(0.1)), (OWLQN(1e-8), L1(0.02)), (GradientSteps(1e-9, 40), L1(0.01))):
-        multiplied, _ = last(optimizer_run(optimizer, SoftmaxCrossEntropy(), penalty, queries, multiplier=multiplier))
-        two, _ = last(optimizer_run(optimizer, SoftmaxCrossEntropy(), penalty, scaled))
-        np.testing.assert_allclose(multiplied, two * multiplier, atol=1e-6)
-        assert multiplied[3] == 0.0
-
-
 def test_strong_penalties_and_few_iterations_end_at_once(queries: Queries) -> None:
     weights, step = last(optimizer_run(OWLQN(), SoftmaxCrossEntropy(), L1(1e3), queries))
     assert not weights.any()
@@ -144,8 +143,8 @@ def test_the_two_loops_are_the_bfgs_matrix() -> None:
 
 
 def test_the_line_search_meets_the_wolfe_conditions(queries: Queries) -> None:
-    objective = Objective(PairwiseLogistic(), 0.01, queries, None)
-    zero = Point(np.zeros(7), *objective.value_and_gradient(np.zeros(7)))
+    objective = ScaledObjective(PairwiseLogistic(), 0.01, queries, None)
+    zero = SearchPoint(np.zeros(7), *objective.value_and_gradient(np.zeros(7)))
     for length in (1e-6, 1.0, 1e6):
         direction = -length * zero.gradient
         moved = wolfe(objective, zero, direction)

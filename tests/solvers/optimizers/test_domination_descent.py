@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import domination_kernels as kernels
 from ranktune.solvers.losses.domination import DominationLoss
 from ranktune.solvers.losses.penalties import L2
 from ranktune.solvers.optimizers import domination_columns as by_column
 from ranktune.solvers.optimizers import domination_descent
-from ranktune.solvers.optimizers.domination_columns import Target
+from ranktune.solvers.optimizers.domination_columns import DominationTarget
 from ranktune.solvers.optimizers.domination_descent import CURVATURES, DominationProblem
 from tests.support.domination_samples import PENALTIES, VARIANTS, as_csr, noisy
 from tests.support.plain_solvers import domination_rank
@@ -66,7 +65,13 @@ def test_sparse_model_is_that_of_the_dense_second_derivatives(factor: float) -> 
     assert problem._columns is not None
     H = factor**2 * kernels.hessian(queries.features, np.arange(8), problem.lists, problem._state)
     slope, v = problem._gradient(), np.empty(queries.n_documents)
-    parts = (problem.lists, problem._state, problem._query_of, Target(0.0, 0.1, 1e-10 * np.abs(slope).max()), 5000)
+    parts = (
+        problem.lists,
+        problem._state,
+        problem._query_of,
+        DominationTarget(0.0, 0.1, 1e-10 * np.abs(slope).max()),
+        5000,
+    )
     expected = -np.linalg.solve(H + 0.1 * np.eye(8), slope + 0.1 * problem.weights)
     for delay in (0.0, 1.0, 3.0):
         d = by_column.newton_direction(problem._columns, np.arange(8), problem.weights, slope, *parts, delay, v)
@@ -119,12 +124,6 @@ def test_scores_far_apart_stay_finite(curvature: str, is_sparse: bool, monkeypat
     if curvature == "exact":
         at_zero = domination_rank("l2", l2=1.0, tol=1e-6).fit(queries)
         assert values[-1] == pytest.approx(at_zero.objective_, rel=1e-8)
-
-
-def test_running_out_of_iterations_warns_once() -> None:
-    with pytest.warns(RankTuneWarning, match="after 2 iterations") as caught:
-        ranker = domination_rank(l1=1.0, curvature="paper", max_iterations=2).fit(noisy())
-    assert len(caught) == 1 and not ranker.converged_
 
 
 @pytest.mark.parametrize("penalty", [{"penalty": "l2", "l2": 0.1}, {"penalty": "l1", "l1": 1e-4}])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from ranktune.solvers.optimizers.newton import Point, Secant, conjugate_gradients, minimise
+from ranktune.solvers.optimizers.newton import NewtonPoint, Secant, conjugate_gradients, minimise
 
 
 class Quadratic:
@@ -39,7 +39,7 @@ class Given:
     def __init__(self, inverse: Any, sharp: bool = False) -> None:
         self.inverse, self.sharp = inverse, sharp
 
-    def solver(self, point: Point) -> Any:
+    def solver(self, point: NewtonPoint) -> Any:
         return lambda r: self.inverse @ r
 
 
@@ -50,7 +50,7 @@ def positive_definite(seed: int, n: int, spread: float) -> Any:
 
 def run(objective: Any, start: Any, preconditioner: Any, tolerance: float = 1e-9, max_iterations: int = 100) -> Any:
     value, gradient = objective.value_and_gradient(start)
-    point = Point(start, value, gradient)
+    point = NewtonPoint(start, value, gradient)
     return list(
         minimise(
             objective,
@@ -107,7 +107,7 @@ def test_max_iterations_ends_the_search() -> None:
 
 def test_a_start_at_the_minimum_takes_no_step() -> None:
     objective = Quadratic(np.eye(3), np.zeros(3))
-    point = Point(np.zeros(3), 0.0, np.zeros(3))
+    point = NewtonPoint(np.zeros(3), 0.0, np.zeros(3))
     steps = list(minimise(objective, point, Given(np.eye(3)), reference=0.0, tolerance=1e-3, max_iterations=9))
     assert [(step.iteration, step.violation) for _, step in steps] == [(0, 0.0)]
 

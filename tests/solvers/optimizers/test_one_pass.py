@@ -15,14 +15,24 @@ from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall
 from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseLoss, PairwiseSquaredHinge
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet, Penalty
 from ranktune.solvers.optimizers.base import Parts, check_parts
-from ranktune.solvers.optimizers.one_pass import FOBOS, ONE_PASS, PSGD, RDA, TGD, OnePass
+from ranktune.solvers.optimizers.one_pass import (
+    FOBOS,
+    ONE_PASS,
+    PSGD,
+    RDA,
+    TGD,
+    AdaGrad,
+    Constant,
+    InverseRoot,
+    OnePassOptimizer,
+    Schedule,
+)
 from ranktune.solvers.optimizers.one_pass_kernels import DELTA
-from ranktune.solvers.optimizers.schedules import AdaGrad, Constant, InverseRoot, Schedule
 from tests.support.optimizer_runs import optimizer_run
 
 SCHEDULES: list[Schedule] = [InverseRoot(0.7), Constant(0.2), AdaGrad(0.15)]
 ANY = [L1(0.01), L2(0.05), ElasticNet(0.01, 0.05), L2(0.0)]
-CASES: list[tuple[OnePass, Any]] = [
+CASES: list[tuple[OnePassOptimizer, Any]] = [
     *[(make(s), p) for make in (FOBOS, RDA) for s in SCHEDULES for p in ANY],
     *[(PSGD(s, 0.02, k), p) for s in SCHEDULES for k in (1, 7) for p in (L2(0.3), L2(0.0))],
     *[(TGD(s, 0.1, k), p) for s in SCHEDULES for k in (1, 7) for p in (L1(0.02), L1(0.0))],
@@ -55,7 +65,9 @@ def prox(penalty: Penalty, weights: Floats, step: Floats) -> Floats:
     return np.sign(weights) * np.maximum(np.abs(weights) - step * l1, 0.0) / (1.0 + step * l2)
 
 
-def eager(optimizer: OnePass, loss: PairwiseLoss, penalty: Any, queries: Queries, scaled: bool, passes: int) -> Floats:
+def eager(
+    optimizer: OnePassOptimizer, loss: PairwiseLoss, penalty: Any, queries: Queries, scaled: bool, passes: int
+) -> Floats:
     """The weights after passes over the lists, every weight moved at every list."""
     X = to_dense(queries.features)
     w, total, squares, t = np.zeros(X.shape[1]), np.zeros(X.shape[1]), np.zeros(X.shape[1]), 0
@@ -88,13 +100,13 @@ def eager(optimizer: OnePass, loss: PairwiseLoss, penalty: Any, queries: Queries
     return w
 
 
-def learnt(optimizer: OnePass, loss: PairwiseLoss, penalty: Any, queries: Queries, **options: Any) -> Floats:
+def learnt(optimizer: OnePassOptimizer, loss: PairwiseLoss, penalty: Any, queries: Queries, **options: Any) -> Floats:
     *_, (weights, _) = optimizer_run(optimizer, loss, penalty, queries, **options)
     return weights
 
 
 @pytest.mark.parametrize(("optimizer", "penalty"), CASES, ids=repr)
-def test_lazy_sparse_and_dense_equal_eager(optimizer: OnePass, penalty: Any) -> None:
+def test_lazy_sparse_and_dense_equal_eager(optimizer: OnePassOptimizer, penalty: Any) -> None:
     queries, loss = sparse_lists(), PairwiseSquaredHinge()
     for scaled in (False, True):
         expected = eager(optimizer, loss, penalty, queries, scaled, passes=2)
@@ -176,7 +188,7 @@ def test_order_is_drawn_from_the_generator_anew_each_pass() -> None:
         (FOBOS(), object(), "FOBOS needs Penalty.strengths, and object has none. None of FOBOS, PSGD, RDA, TGD works"),
     ],
 )
-def test_parts_that_do_not_compose_are_named(optimizer: OnePass, penalty: Any, message: str) -> None:
+def test_parts_that_do_not_compose_are_named(optimizer: OnePassOptimizer, penalty: Any, message: str) -> None:
     with pytest.raises(IncompatibleParts, match=message):
         check_parts(PairwiseHinge(), penalty, optimizer, lambda: ONE_PASS)
 

@@ -12,7 +12,7 @@ from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy
 from ranktune.solvers.losses.pairwise import PairwiseLogistic, PairwiseSquaredHinge
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
 from ranktune.solvers.losses.pointwise import LogisticLoss, SquaredInsensitiveLoss
-from ranktune.solvers.optimizers.batch import OWLQN, Objective, shortest
+from ranktune.solvers.optimizers.batch import OWLQN, ScaledObjective, shortest
 from ranktune.solvers.optimizers.proximal import FISTA
 from tests.support.optimizer_runs import optimizer_run
 
@@ -43,8 +43,8 @@ def test_it_meets_the_conditions_of_an_optimum_and_agrees_with_owlqn(
     *_, (weights, step) = optimizer_run(FISTA(tol=1e-8, max_iterations=20_000), loss, penalty, queries)
     assert step.violation <= 1e-8
     l1, l2 = penalty.strengths
-    _, gradient = Objective(loss, l2, queries, None).value_and_gradient(weights)
-    _, first = Objective(loss, l2, queries, None).value_and_gradient(np.zeros(6))
+    _, gradient = ScaledObjective(loss, l2, queries, None).value_and_gradient(weights)
+    _, first = ScaledObjective(loss, l2, queries, None).value_and_gradient(np.zeros(6))
     assert np.abs(shortest(weights, gradient, l1)).max() <= 1e-7 * np.linalg.norm(first)
     *_, (others, _) = optimizer_run(OWLQN(tol=1e-9, max_iterations=5000), loss, penalty, queries)
     np.testing.assert_allclose(weights, others, atol=1e-5 * np.abs(others).max())
@@ -60,7 +60,7 @@ def test_momentum_pays_on_a_narrow_valley(queries: Queries) -> None:
     """Without momentum, proximal steps of the same line search take many more."""
     loss, penalty, multiplier = SquaredInsensitiveLoss(0.0, "query"), L2(1e-4), np.array([1.0, 0.3, 1, 1, 1, 1])
     *_, (_, step) = optimizer_run(FISTA(tol=1e-6), loss, penalty, queries, multiplier)
-    objective = Objective(loss, 1e-4, queries, multiplier)
+    objective = ScaledObjective(loss, 1e-4, queries, multiplier)
     weights = np.zeros(6)
     _, first = objective.value_and_gradient(weights)
     curvature, plain = 1e-3, 0

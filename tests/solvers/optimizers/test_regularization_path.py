@@ -10,7 +10,7 @@ from scipy import sparse
 
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.rank_svm import RankSVM
-from ranktune.solvers.optimizers.rank_svm.coarse_to_fine import Descent, Part
+from ranktune.solvers.optimizers.rank_svm.coarse_to_fine import Descent, SampledObjective
 from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective
 from ranktune.solvers.optimizers.rank_svm.regularization_path import SamplePrediction
 from ranktune.solvers.optimizers.second_order import PATH_TOLERANCE
@@ -87,7 +87,7 @@ def test_the_sample_of_all_documents_predicts_the_next_solution_itself() -> None
     X, y, qid = noisy(5, 30)
     objective = RankObjective(Queries.from_arrays(X, y, qid=qid), 0.1)
     descent = Descent(objective)
-    descent.part = Part(objective, objective)
+    descent.sample = SampledObjective(objective, objective)
     prediction = SamplePrediction(descent, 1e-6)
     weights = np.zeros(objective.n_features)
     for before, C in ((0.1, 0.3), (0.3, 0.5), (0.5, 5.0)):

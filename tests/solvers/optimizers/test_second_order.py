@@ -5,17 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.solvers.core.errors import IncompatibleParts, RankTuneWarning
+from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.linear.parts import general
 from ranktune.solvers.linear.ranker import Ranker
 from ranktune.solvers.losses.domination import DominationLoss
-from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy
-from ranktune.solvers.losses.pair_weights import DeltaNDCG
-from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseSquaredHinge
+from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseSquaredHinge
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
 from ranktune.solvers.losses.pointwise import SquaredInsensitiveLoss
-from ranktune.solvers.optimizers.base import Parts, check_parts
+from ranktune.solvers.optimizers.base import Parts
 from ranktune.solvers.optimizers.batch import LBFGS, OWLQN
 from ranktune.solvers.optimizers.domination_descent import DominationProblem
 from ranktune.solvers.optimizers.second_order import CoordinateDescent, Newton
@@ -94,21 +91,3 @@ def test_a_path_of_strengths_is_as_good_as_each_alone(queries: Queries) -> None:
             *_, last = steps
             *_, (alone, _) = optimizer_run(optimizer, loss, penalty, queries)
             np.testing.assert_allclose(last.weights, alone, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("loss", "penalty", "optimizer", "message"),
-    [
-        (PairwiseLogistic(), L2(0.1), Newton(), r"Newton cannot minimise PairwiseLogistic\(.*LBFGS"),
-        (SoftmaxCrossEntropy(), L2(0.1), Newton(), "Newton cannot minimise SoftmaxCrossEntropy"),
-        (PairwiseHinge(DeltaNDCG(5)), L2(0.1), Newton(), "uniform pair weights"),
-        (PairwiseHinge(margin=2.0), L2(0.1), Newton(), "margin 1"),
-        (SquaredInsensitiveLoss(0.1), L2(0.1), Newton(), "squared error"),
-        (PairwiseHinge(), L2(0.0), Newton(), "L2 of a positive strength"),
-        (PairwiseHinge(), L1(0.1), Newton(), "Newton needs Penalty.gradient"),
-        (PairwiseHinge(), L1(0.1), CoordinateDescent(), "CoordinateDescent cannot minimise PairwiseHinge"),
-    ],
-)
-def test_what_does_not_compose_is_refused(loss: Any, penalty: Any, optimizer: Any, message: str) -> None:
-    with pytest.raises(IncompatibleParts, match=message):
-        check_parts(loss, penalty, optimizer, general)

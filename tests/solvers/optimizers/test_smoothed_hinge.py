@@ -11,7 +11,7 @@ from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.optimizers.rank_svm.coarse_to_fine import Descent
 from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective
-from ranktune.solvers.optimizers.rank_svm.smoothed_hinge import bounds_at, descend
+from ranktune.solvers.optimizers.rank_svm.regularization_path import bounds_at, descend
 from tests.support.plain_solvers import rank_svm
 from tests.support.rank_objectives import at_zero, hessian_product, noisy, pairs_of
 

@@ -2,7 +2,6 @@
 
 import pickle
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,11 +12,10 @@ from ranktune.solvers.core import libraries
 from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.sources import catalogue
-from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.solvers.rankings.base import Wanted
+from ranktune.solvers.rankings.base import WantedFeatures
 from ranktune.solvers.rankings.opening import open_ranking
-from ranktune.solvers.rankings.parts import Part, scores_of_parts, scores_on
+from ranktune.solvers.rankings.parts import QuerySource, scores_of_parts, scores_on
 
 N = 60
 
@@ -39,7 +37,7 @@ def rows_of(queries: Queries) -> np.ndarray:
 
 def scored(given: object, queries: Queries) -> np.ndarray:
     """The scores that a ranking gives, in the order of the caller's rows."""
-    return np.asarray(queries.in_caller_order(scores_on(open_ranking(given), Part(queries))))
+    return np.asarray(queries.in_caller_order(scores_on(open_ranking(given), QuerySource(queries))))
 
 
 def test_an_array_and_a_file_of_it_are_in_the_order_of_the_rows(queries: Queries, tmp_path: Path) -> None:
@@ -70,34 +68,12 @@ def test_what_a_run_does_not_rank_comes_below_all_that_it_ranks(queries: Queries
     triples = zip(names, queries.document_ids, values, kept, strict=True)
     lines = [f"{query} Q0 {document} 1 {float(value)!r} bm25" for query, document, value, known in triples if known]
     (tmp_path / "today.run").write_text("\n".join([*lines, "0 Q0 unknown 1 3.0 bm25"]))
-    result = scores_on(open_ranking(tmp_path / "today.run"), Part(queries))
+    result = scores_on(open_ranking(tmp_path / "today.run"), QuerySource(queries))
     np.testing.assert_array_equal(result[kept], values[kept])
     for q in range(10):
         subset = queries.query_of_document == q
         if (subset & ~kept).any():
             assert result[subset & ~kept].max() < result[subset & kept].min()
-
-
-@pytest.mark.parametrize("kind", ["lightgbm", "xgboost.json", "xgboost.ubj"])
-def test_a_model_of_another_library_scores_as_that_library(kind: str, queries: Queries, tmp_path: Path) -> None:
-    X = rows_of(queries)
-    y = X[:, 0] + (X[:, 1] > 0)
-    path = tmp_path / kind.replace("lightgbm", "model.txt")
-    booster: Any
-    if kind == "lightgbm":
-        import lightgbm
-
-        booster = lightgbm.train({"verbosity": -1, "min_data_in_leaf": 2}, lightgbm.Dataset(X, y), 5)
-        booster.save_model(str(path))
-        expected = booster.predict(X)
-    else:
-        import xgboost
-
-        booster = xgboost.train({"max_depth": 3, "nthread": 1}, xgboost.DMatrix(X, y), 5)
-        booster.save_model(str(path))
-        expected = booster.predict(xgboost.DMatrix(X))
-    for given in (path, booster):
-        np.testing.assert_allclose(scored(given, queries), expected, rtol=1e-6)
 
 
 def test_features_with_names_are_matched_by_name(queries: Queries, tmp_path: Path) -> None:
@@ -114,7 +90,7 @@ def test_features_with_names_are_matched_by_name(queries: Queries, tmp_path: Pat
     without = catalogue.read(data.drop(columns="d"))
     with pytest.raises(DataError, match="needs the features d, which the data do not have"):
         scored(tmp_path / "model.txt", without)
-    scores = scores_on(open_ranking(tmp_path / "model.txt"), Part(without, data))
+    scores = scores_on(open_ranking(tmp_path / "model.txt"), QuerySource(without, data))
     np.testing.assert_array_equal(read.in_caller_order(scores), scored(tmp_path / "model.txt", read))
 
 
@@ -150,7 +126,7 @@ def test_a_column_is_a_feature_by_number_or_a_column_that_is_none(queries: Queri
     frame = pd.DataFrame({"qid": [1, 2, 1], "grade": [0, 1, 2], "x": [1.0, 2.0, 3.0], "today": [9.0, 8.0, 7.0]})
     read = catalogue.read(frame, drop="today")
     for given in ("column:today", "today"):
-        result = scores_on(open_ranking(given, frame), Part(read, frame, {"drop": "today"}))
+        result = scores_on(open_ranking(given, frame), QuerySource(read, frame, {"drop": "today"}))
         np.testing.assert_array_equal(result, [9.0, 7.0, 8.0])
     with pytest.raises(DataError, match="Did you mean 'today'"):
         open_ranking("todya", frame)
@@ -178,10 +154,10 @@ def test_wrong_numbers_of_scores_and_scores_that_are_none_are_refused(queries: Q
 
 def test_features_that_text_leaves_out_are_few(queries: Queries) -> None:
     X = rows_of(queries)
-    np.testing.assert_array_equal(Wanted(count=6).arranged(queries, "it").features[:, 4:], np.zeros((N, 2)))
+    np.testing.assert_array_equal(WantedFeatures(count=6).arranged(queries, "it").features[:, 4:], np.zeros((N, 2)))
     for features in (X, sparse.csr_array(X)):
         with pytest.raises(DataError, match="it needs 1073741824 features, and the data have 4"):
-            Wanted(count=2**30).arranged(queries.with_features(features), "it")
+            WantedFeatures(count=2**30).arranged(queries.with_features(features), "it")
 
 
 def test_missing_queries_documents_and_doubles_are_refused(queries: Queries) -> None:
@@ -225,8 +201,12 @@ def test_a_library_that_is_not_installed_is_named(
         libraries.why_not.cache_clear()
 
 
-def parts_of(queries: Queries) -> list[Part | None]:
-    return [Part(queries.select(range(5))), Part(queries.select(range(5, 7))), Part(queries.select(range(7, 10)))]
+def parts_of(queries: Queries) -> list[QuerySource | None]:
+    return [
+        QuerySource(queries.select(range(5))),
+        QuerySource(queries.select(range(5, 7))),
+        QuerySource(queries.select(range(7, 10))),
+    ]
 
 
 def test_scores_by_row_are_those_of_test_or_of_all_parts(queries: Queries) -> None:
@@ -257,13 +237,6 @@ def test_scores_by_id_cover_the_parts_whose_queries_they_hold(queries: Queries) 
     more = pd.concat([frame, pd.DataFrame({"qid": names[:1], "docid": ["unknown"], "score": [0.0]})])
     with pytest.warns(RankTuneWarning, match="1 documents that the data do not hold"):
         scores_of_parts(open_ranking(more), parts)
-
-
-def test_every_part_is_scored_by_a_model(queries: Queries) -> None:
-    model: Model = LinearModel(np.arange(1.0, 5.0), "RankSVM")
-    result = scores_of_parts(open_ranking(model), [*parts_of(queries)[:2], None])
-    assert result[2] is None and result[0] is not None
-    np.testing.assert_array_equal(result[0], model.predict(queries.select(range(5))))
 
 
 def test_a_path_that_cannot_be_read_is_refused(tmp_path: Path) -> None:

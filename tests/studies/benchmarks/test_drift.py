@@ -3,14 +3,7 @@
 import numpy as np
 import pytest
 
-from ranktune.studies.benchmarks.drift import CORRELATION, FEATURES, LENGTH, NOISE, day, main, noise_of
-
-
-def test_documents_of_a_query_are_correlated_as_said() -> None:
-    X = np.asarray(day(np.random.default_rng(0), 3000).queries.features).reshape(-1, LENGTH, FEATURES)
-    for j in (0, 3):
-        assert np.corrcoef(X[:, 0, j], X[:, 1, j])[0, 1] == pytest.approx(CORRELATION, abs=0.04)
-    assert np.ptp(X[:, :, 8], axis=1).max() == 0.0 and 0.25 < np.isnan(X[..., 9]).mean() < 0.35
+from ranktune.studies.benchmarks.drift import NOISE, day, main, noise_of
 
 
 def test_the_noise_of_a_loss_costs_that_loss(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from ranktune.studies.benchmarks import objective
 from ranktune.studies.benchmarks.cases import many_queries
-from ranktune.studies.benchmarks.objective import Reached
+from ranktune.studies.benchmarks.objective import ReachedObjective
 from ranktune.studies.papers.figures.ranksvm import objective as of_weights
 
 QUERIES = many_queries(3, 5, n_features=6, mean_length=70)
@@ -19,7 +19,11 @@ def test_every_method_reaches_the_optimum(method: str) -> None:
 
 
 def test_a_line_is_the_shortest_run_that_is_low_enough() -> None:
-    runs = [Reached("other", 1.0, 1.1), Reached("other", 3.0, 1.0), Reached(objective.OURS, 0.5, 1.00001)]
+    runs = [
+        ReachedObjective("other", 1.0, 1.1),
+        ReachedObjective("other", 3.0, 1.0),
+        ReachedObjective(objective.OURS, 0.5, 1.00001),
+    ]
     row = objective._row("other", runs, 1.0)
     assert (row["to 0.01"], row["to 0.0001"], row["to 1e-06"]) == (3.0, 3.0, 3.0)
     assert row["times ours, to 0.0001"] == 6.0

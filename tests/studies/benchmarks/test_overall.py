@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy
 
-from ranktune.studies.benchmarks.turnkey.overall import FAR, OVER_CALLS, critical_difference, friedman, together
 from ranktune.studies.benchmarks.turnkey.peers import METRIC
+from ranktune.studies.benchmarks.turnkey.results import FAR, OVER_CALLS, critical_difference, together
 
 TOOLS = ("ranktune", "ranktune-catboost", "catboost", "flaml")
 
@@ -38,13 +38,6 @@ def test_the_critical_difference_is_that_of_the_published_table() -> None:
     for tools, q in {2: 1.960, 3: 2.343, 4: 2.569, 5: 2.728, 10: 3.164}.items():
         expected = q * np.sqrt(tools * (tools + 1) / (6 * 14))
         assert critical_difference(14, tools) == pytest.approx(expected, rel=5e-4)
-
-
-def test_equal_tools_do_not_differ() -> None:
-    assert friedman(np.full((5, 3), 2.0)) == 1.0
-    table, leads = together(rows(np.full((5, 4), 0.5)))
-    assert {row["mean rank"] for row in table.rows} == {2.5}
-    assert [(row["lead over it"], row["less best of each"], row["far below"]) for row in leads.rows] == [(0, 0, "")] * 2
 
 
 def test_our_lead_is_over_peers_alone() -> None:

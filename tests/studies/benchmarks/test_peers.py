@@ -12,20 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ranktune
 from ranktune.solvers.core.errors import DataError, StudyError
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.disk.stored import read_queries
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.registry import STANDARD_NAME
 from ranktune.studies.benchmarks.turnkey import peers
-from ranktune.studies.benchmarks.turnkey.peers import CATBOOST_TOO, METRIC, OURS, Budget
+from ranktune.studies.benchmarks.turnkey.peers import CATBOOST_TOO, METRIC, OURS, PeerBudget
 from tests.support.turnkey_samples import queries
 
 
 def test_a_tool_never_sees_test_grades(monkeypatch: pytest.MonkeyPatch) -> None:
-    split = Split("Fold1", queries(6, 1), queries(6, 2), queries(6, 3))
+    split = QuerySplit("Fold1", queries(6, 1), queries(6, 2), queries(6, 3))
     assert split.test is not None and split.test.grades.any()
     scores = np.arange(split.test.n_documents, dtype=np.float64)
     seen: dict[str, Queries] = {}
@@ -40,22 +38,22 @@ def test_a_tool_never_sees_test_grades(monkeypatch: pytest.MonkeyPatch) -> None:
         return subprocess.CompletedProcess(command, int(command[5] == "9.0"), stderr="first\nKeyError: at last")
 
     monkeypatch.setattr(subprocess, "run", process)
-    result, report = peers.compete("lightgbm", split, Budget(1.0, threads=3))
+    result, report = peers.compete("lightgbm", split, PeerBudget(1.0, threads=3))
     assert np.array_equal(result, scores) and report == {"estimate": 0.5}
     assert set(seen) == {"train", "vali", "test"} and not seen["test"].grades.any()
     assert np.array_equal(seen["test"].features, split.test.features)
     with pytest.raises(StudyError, match="lightgbm on Fold1 failed: KeyError: at last"):
-        peers.compete("lightgbm", split, Budget(9.0))
+        peers.compete("lightgbm", split, PeerBudget(9.0))
     estimate = "NaN"
     with pytest.raises(StudyError, match="no finite estimate"):
-        peers.compete("lightgbm", split, Budget(1.0))
+        peers.compete("lightgbm", split, PeerBudget(1.0))
     scores[3] = np.nan
     with pytest.raises(StudyError, match="no finite score"):
-        peers.compete("lightgbm", split, Budget(1.0))
+        peers.compete("lightgbm", split, PeerBudget(1.0))
 
 
 def test_a_quarter_of_the_training_queries_validates_where_none_are_given() -> None:
-    whole = Split("Fold1", queries(20, 1), test=queries(5, 2))
+    whole = QuerySplit("Fold1", queries(20, 1), test=queries(5, 2))
     split = peers.with_validation(whole)
     assert split.vali is not None and (split.train.n_queries, split.vali.n_queries) == (15, 5)
     both = [*split.train.query_ids, *split.vali.query_ids]
@@ -63,11 +61,11 @@ def test_a_quarter_of_the_training_queries_validates_where_none_are_given() -> N
     repeated = peers.with_validation(whole)
     assert repeated.train.fingerprint == split.train.fingerprint and peers.with_validation(split) is split
     with pytest.raises(DataError, match="1 training query leaves none"):
-        peers.with_validation(Split("Fold1", queries(1, 1)))
+        peers.with_validation(QuerySplit("Fold1", queries(1, 1)))
 
 
 def test_ranktune_gets_all_training_queries_where_no_others_validate(monkeypatch: pytest.MonkeyPatch) -> None:
-    split = Split("Fold1", queries(8, 1), test=queries(3, 2))
+    split = QuerySplit("Fold1", queries(8, 1), test=queries(3, 2))
     seen: dict[str, dict[str, int]] = {}
 
     def process(command: list[str], **options: Any) -> Any:
@@ -80,27 +78,16 @@ def test_ranktune_gets_all_training_queries_where_no_others_validate(monkeypatch
 
     monkeypatch.setattr(subprocess, "run", process)
     for rival in (OURS, CATBOOST_TOO, "flaml"):
-        peers.compete(rival, split, Budget(1.0, threads=3))
+        peers.compete(rival, split, PeerBudget(1.0, threads=3))
     whole = {"train": 8, "test": 3}
     assert seen == {OURS: whole, CATBOOST_TOO: whole, "flaml": {"train": 6, "vali": 2, "test": 3}}
-
-
-def test_catboost_competes_in_ranktune_when_it_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def tune(*data: Any, solvers: Any, **settings: Any) -> None:
-        raise KeyError(solvers)
-
-    monkeypatch.setattr(ranktune, "tune", tune)
-    for rival, named in ((OURS, ()), (CATBOOST_TOO, (STANDARD_NAME, "CatBoostRanker"))):
-        with pytest.raises(KeyError) as raised:
-            peers.PEERS[rival].run(Split("", queries(4, 1)), Budget(1.0), tmp_path)
-        assert raised.value.args == (named,)
 
 
 @pytest.mark.parametrize(("rival", "loss"), [("catboost", "YetiRank"), ("catboost-queryrmse", "QueryRMSE")])
 def test_catboost_minimises_the_loss_of_its_name(rival: str, loss: str, tmp_path: Path) -> None:
     pytest.importorskip("catboost")
     train, vali = queries(25, 1), queries(15, 2)
-    result = peers.PEERS[rival].run(Split("", train, vali), Budget(600.0), tmp_path)
+    result = peers.PEERS[rival].run(QuerySplit("", train, vali), PeerBudget(600.0), tmp_path)
     expected = peers.fitted_catboost(
         {"loss_function": loss, "iterations": 10_000, "thread_count": 1, "random_seed": 0}, train, vali
     )
@@ -116,7 +103,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "time", SimpleNamespace(perf_counter=lambda: next(seconds), time=time.time))
 
 
-def check_scores(result: peers.Delivered, train: Queries, vali: Queries, trees: int, **options: Any) -> Any:
+def check_scores(result: peers.PeerResult, train: Queries, vali: Queries, trees: int, **options: Any) -> Any:
     """Assert that result scores as LightGBM itself does, and return its ranker."""
     lightgbm = pytest.importorskip("lightgbm")
     ranker = lightgbm.LGBMRanker(n_estimators=trees, random_state=0, n_jobs=1, verbosity=-1)
@@ -130,7 +117,7 @@ def check_scores(result: peers.Delivered, train: Queries, vali: Queries, trees: 
 def test_lightgbm_with_its_defaults_stops_by_itself(tmp_path: Path) -> None:
     lightgbm = pytest.importorskip("lightgbm")
     train, vali = queries(25, 1), queries(15, 2)
-    result = peers.lightgbm_defaults(Split("", train, vali), Budget(600.0), tmp_path)
+    result = peers.lightgbm_defaults(QuerySplit("", train, vali), PeerBudget(600.0), tmp_path)
     ranker = check_scores(
         result, train, vali, 10_000, eval_set=[(vali.features, vali.grades)], eval_group=[vali.lengths],
         eval_at=[10], callbacks=[lightgbm.early_stopping(50, verbose=False)],
@@ -143,7 +130,7 @@ def test_lightgbm_with_its_defaults_stops_by_itself(tmp_path: Path) -> None:
 def test_lightgbm_keeps_the_trees_that_it_has_at_the_deadline(tmp_path: Path) -> None:
     pytest.importorskip("lightgbm")
     train, vali = queries(25, 1), queries(15, 2)
-    result = peers.lightgbm_defaults(Split("", train, vali), Budget(5.5), tmp_path)
+    result = peers.lightgbm_defaults(QuerySplit("", train, vali), PeerBudget(5.5), tmp_path)
     assert result.detail == {"trees": 6, "cut_by_deadline": True}
     check_scores(result, train, vali, 6)
 
@@ -153,7 +140,7 @@ def test_a_trial_of_lightgbm_that_is_cut_by_the_deadline_counts(tmp_path: Path) 
     pytest.importorskip("lightgbm")
     pytest.importorskip("optuna")
     train, vali = queries(25, 1), queries(15, 2)
-    result = peers.lightgbm_optuna(Split("", train, vali), Budget(1.3), tmp_path)
+    result = peers.lightgbm_optuna(QuerySplit("", train, vali), PeerBudget(1.3), tmp_path)
     assert set(result.detail["trees_of_trials"]) == {1} and result.detail["trees"] == 1
     assert np.ptp(np.asarray(result.score(vali))) > 0.0
 
@@ -164,8 +151,8 @@ def test_every_tool_learns(rival: str) -> None:
     absent = [name for name in peers.PEERS[rival].needs if importlib.util.find_spec(name) is None]
     if absent:
         pytest.skip(f"{', '.join(absent)} not installed")
-    split = Split("Fold1", queries(25, 1), queries(15, 2), queries(15, 3))
-    scores, report = peers.compete(rival, split, Budget(2.0))
+    split = QuerySplit("Fold1", queries(25, 1), queries(15, 2), queries(15, 3))
+    scores, report = peers.compete(rival, split, PeerBudget(2.0))
     assert split.test is not None
     metric = parse_metric(METRIC)
     chance = metric.mean(np.asarray(split.test.features)[:, 1], split.test)

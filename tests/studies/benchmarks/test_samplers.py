@@ -9,10 +9,10 @@ from scipy.stats import mannwhitneyu
 from typer.testing import CliRunner
 
 from ranktune.studies.benchmarks.__main__ import app
-from ranktune.studies.benchmarks.search.fronts import FRONTS, hypervolume
-from ranktune.studies.benchmarks.search.problems import PROBLEMS, known_problems
-from ranktune.studies.benchmarks.search.regret import Run, Selection, Setting, table
-from ranktune.studies.benchmarks.search.runs import run
+from ranktune.studies.benchmarks.search.problems import PROBLEMS
+from ranktune.studies.benchmarks.search.programs import FRONTS, hypervolume
+from ranktune.studies.benchmarks.search.regret import ProblemSetting, SearchRun, Selection, table
+from ranktune.studies.benchmarks.search.samplers import run
 
 
 def test_minima_of_the_synthetic_problems() -> None:
@@ -60,14 +60,6 @@ def test_minima_of_programs() -> None:
         assert problem.loss(optuna.trial.FixedTrial(params)) == pytest.approx(problem.minimum, abs=1e-12)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["tree", "tree-errors"])
-def test_many_configurations_give_the_same_tree(name: str) -> None:
-    study, loss = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)), PROBLEMS[name].loss
-    study.optimize(loss, n_trials=3)
-    trials = [optuna.trial.FixedTrial(study.best_params | {"max_depth": k}) for k in (20, 25, 30)]
-    assert len({loss(trial) for trial in trials}) == 1  # type: ignore[arg-type]
-
-
 def test_hypervolume_is_the_share_of_random_points_that_are_dominated() -> None:
     points, generator = np.random.default_rng(0).random((12, 2)) * 2, np.random.default_rng(1)
     places = generator.random((200_000, 2)) * (1.5, 1.2)
@@ -87,20 +79,12 @@ def test_fronts(name: str) -> None:
         for first in np.linspace(0, 1, 300).tolist()
     ]
     assert -hypervolume(values, problem.corner) == pytest.approx(problem.minimum, rel=0.01)
-    result = run(problem, name, "thompson", 0, Setting(14, 2))
+    result = run(problem, name, "thompson", 0, ProblemSetting(14, 2))
     assert (np.diff(result.picks) <= 0).all() and problem.minimum < result.picks[-1] <= 0.0
 
 
-def test_a_run_picks_by_what_it_observed() -> None:
-    problem, setting = PROBLEMS["func3c"], Setting(12, 1)
-    plain = run(problem, "func3c", "random", 0, setting)
-    assert plain.picks == np.minimum.accumulate(plain.picks).tolist() and len(plain.picks) == 12
-    wild = run(replace(problem, noise=100.0), "func3c", "random", 0, setting)
-    assert wild.picks != np.minimum.accumulate(wild.picks).tolist()
-
-
 def test_a_run_can_be_repeated_also_with_trials_at_the_same_time() -> None:
-    problem, setting = PROBLEMS["hart6m"], Setting(13, 4)
+    problem, setting = PROBLEMS["hart6m"], ProblemSetting(13, 4)
     first, second = (run(problem, "hart6m", "thompson", 1, setting) for _ in range(2))
     assert first == second and first.picks != run(problem, "hart6m", "thompson", 2, setting).picks
 
@@ -111,7 +95,7 @@ def test_runs_are_stored_and_not_repeated(tmp_path: Path) -> None:
     order += ["--keep", str(file)]
     first = CliRunner().invoke(app, order, catch_exceptions=False).stdout
     text = file.read_text()
-    runs = [Run(**json.loads(line)) for line in text.splitlines()]
+    runs = [SearchRun(**json.loads(line)) for line in text.splitlines()]
     assert len(runs) == 4 and json.dumps(asdict(runs[0])) == text.splitlines()[0]
     assert CliRunner().invoke(app, order, catch_exceptions=False).stdout == first
     assert file.read_text() == text
@@ -119,15 +103,15 @@ def test_runs_are_stored_and_not_repeated(tmp_path: Path) -> None:
     assert max(map(len, first.splitlines())) <= 80
 
 
-def made(name: str, losses: list[float]) -> list[Run]:
-    return [Run("func3c", name, k, 1, [loss]) for k, loss in enumerate(losses)]
+def made(name: str, losses: list[float]) -> list[SearchRun]:
+    return [SearchRun("func3c", name, k, 1, [loss]) for k, loss in enumerate(losses)]
 
 
 def test_tables_say_who_is_better() -> None:
     good, bad = np.linspace(0, 1, 20), np.linspace(0.5, 2, 20)
     runs = made("thompson", good.tolist()) + made("tpe", bad.tolist()) + made("equal", good.tolist())
     names = ["thompson", "tpe", "equal"]
-    chosen = Selection({run.key: run for run in runs}, PROBLEMS, ["func3c"], names, range(20), Setting(1, 1))
+    chosen = Selection({run.key: run for run in runs}, PROBLEMS, ["func3c"], names, range(20), ProblemSetting(1, 1))
     ours, theirs, equal = table(chosen).rows
     assert theirs["against"] == f"better, p={mannwhitneyu(good + 0.7221, bad + 0.7221).pvalue:.2g}"
     low, middle, high = np.quantile(good + 0.7221, (0.25, 0.5, 0.75))
@@ -138,15 +122,3 @@ def test_tables_say_who_is_better() -> None:
 def test_a_wrong_name_is_explained() -> None:
     wrong = CliRunner().invoke(app, ["sampler", "--problems", "hart6"], catch_exceptions=False)
     assert wrong.exit_code == 2 and "unknown problem 'hart6'. Did you mean 'hart6m'" in wrong.stderr
-
-
-@pytest.mark.thorough
-def test_ranking_problems_train_rankers(letor_folds: dict[str, Path], tmp_path: Path) -> None:
-    for name, folder in letor_folds.items():
-        (tmp_path / name).symlink_to(folder)
-    known = known_problems(tmp_path)
-    assert {"api-search-composition", "func3c", "hart6m"} <= set(known)
-    for name in ("mq2008", "ohsumed"):
-        study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-        study.optimize(known[f"{name}-composition"].loss, n_trials=3)
-        assert all(0.1 < trial.value < 0.95 for trial in study.trials if trial.value is not None)

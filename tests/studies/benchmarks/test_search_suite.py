@@ -1,7 +1,6 @@
 """The problems of every class, the peers as samplers, and mean ranks, through the command where they show there."""
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,12 @@ import scipy
 from typer.testing import CliRunner
 
 from ranktune.studies.benchmarks.__main__ import app
-from ranktune.studies.benchmarks.search.problems import KINDS, PROBLEMS, Problem
-from ranktune.studies.benchmarks.search.ranks import duel, rank_tables
-from ranktune.studies.benchmarks.search.regret import Run, Selection, Setting
-from ranktune.studies.benchmarks.search.runs import BLIND, NEEDS, PEERS, absent, run
+from ranktune.studies.benchmarks.search.problems import KINDS, PROBLEMS, SearchProblem
+from ranktune.studies.benchmarks.search.regret import ProblemSetting, SearchRun, Selection, duel, rank_tables
+from ranktune.studies.benchmarks.search.samplers import BLIND, NEEDS, PEERS, absent, run
 from ranktune.studies.benchmarks.search.suite import SUITE
-from ranktune.studies.benchmarks.search.tabulated import BOOSTED, SEEDS, tabulated
-from ranktune.studies.benchmarks.task_table.packing import unpack
-from ranktune.studies.benchmarks.tasks import CELLS, TRUTHS, confirms, properties
+from ranktune.studies.benchmarks.search.tabulated import tabulated
+from ranktune.studies.benchmarks.task_table import unpack
 from tests.support.paths import ROOT
 
 TABLE = ROOT / "docs" / "benchmarks" / "results" / "tasks.npz"
@@ -97,47 +94,35 @@ def test_a_table_is_met_at_its_configurations_and_between_their_values_elsewhere
     assert min(values) >= 0.0 and max(values) <= max(means.values()) - min(means.values()) and len(set(values)) > 10
 
 
-def test_tables_are_the_tasks_that_confirm_with_thirty_configurations_of_both_solvers() -> None:
-    counts = Counter((row.task, solver) for row in unpack(TABLE) for solver in BOOSTED if row.share == 1.0
-                     and f'"{solver}"' in row.configuration)  # fmt: skip
-    large = {task for task, _ in counts if min(counts[task, solver] for solver in BOOSTED) >= 30}
-    learn = {f"drawn-{seed}" for seed in range(2 * CELLS) if not confirms(seed)}
-    assert large - learn == {f"drawn-{seed}" for seed in SEEDS}
-    assert len({properties(seed).truth for seed in SEEDS}) == len(TRUTHS) == len(SEEDS)
-
-
 def test_infeasible_trials_are_never_picked_and_blind_samplers_are_told_a_penalty() -> None:
     problem = SUITE["vessel"]
     for name in ("random", "skopt", "thompson:mixed"):
-        result = run(problem, "vessel", name, 0, Setting(12, 1))
+        result = run(problem, "vessel", name, 0, ProblemSetting(12, 1))
         assert (np.diff(result.picks) <= 0).all()
         assert all(pick == problem.worst or 6.0 < pick for pick in result.picks)
     assert "skopt" in BLIND and "random" not in BLIND
 
 
-def test_a_noisy_problem_always_has_noise_and_its_runs_say_nothing_of_it() -> None:
-    noisy, plain = (
-        run(problem, "p", "random", 3, Setting(15, 1)) for problem in (SUITE["hart6m-noisy"], PROBLEMS["hart6m"])
-    )
-    assert noisy.picks != plain.picks and plain.picks == np.minimum.accumulate(plain.picks).tolist()
-
-
 @pytest.mark.parametrize("name", [name for name in PEERS if not absent(NEEDS.get(name, ()))])
 def test_a_run_of_a_peer_can_be_repeated(name: str) -> None:
-    setting = Setting(13, 2)
+    setting = ProblemSetting(13, 2)
     first, again = (run(PROBLEMS["layers"], "layers", name, 1, setting) for _ in range(2))
     assert first.picks == again.picks and len(first.picks) == 13
     assert first.picks != run(PROBLEMS["layers"], "layers", name, 2, setting).picks
 
 
-def made(problem: str, sampler: str, regrets: list[float]) -> list[Run]:
-    return [Run(problem, sampler, seed, 1, [regret]) for seed, regret in enumerate(regrets)]
+def made(problem: str, sampler: str, regrets: list[float]) -> list[SearchRun]:
+    return [SearchRun(problem, sampler, seed, 1, [regret]) for seed, regret in enumerate(regrets)]
 
 
 def selection(values: dict[str, dict[str, list[float]]]) -> Selection:
     runs = [each for title, of in values.items() for name, regrets in of.items() for each in made(title, name, regrets)]
-    known = {title: Problem(lambda trial: 0.0, 0.0, kind="mixed" if title < "c" else "fronts") for title in values}
-    return Selection({run.key: run for run in runs}, known, list(values), ["x", "y", "z"], range(2), Setting(1, 1))
+    known = {
+        title: SearchProblem(lambda trial: 0.0, 0.0, kind="mixed" if title < "c" else "fronts") for title in values
+    }
+    return Selection(
+        {run.key: run for run in runs}, known, list(values), ["x", "y", "z"], range(2), ProblemSetting(1, 1)
+    )
 
 
 def test_mean_ranks_are_by_medians_of_problems_that_all_samplers_ran() -> None:
@@ -185,7 +170,7 @@ def test_the_command_compares_classes_and_continues(tmp_path: Path) -> None:
 
 
 def test_what_is_not_installed_is_left_out_with_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ranktune.studies.benchmarks.search.runs.find_spec", lambda name: None)
+    monkeypatch.setattr("ranktune.studies.benchmarks.search.samplers.find_spec", lambda name: None)
     monkeypatch.setattr("ranktune.studies.benchmarks.search.tabulated.FILE", Path("tasks.npz"))
     order = ["sampler", "--samplers", "random,gp", "--problems", "func3c,bbob-1-2,gbdtranker-37"]
     order += ["--trials", "2", "--seeds", "1", "--keep", str(tmp_path / "runs.jsonl")]

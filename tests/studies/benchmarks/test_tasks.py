@@ -7,12 +7,6 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.studies.benchmarks.tasks import KINDS, SHARES, sizes, task, task_of
 
 
-def test_a_seed_gives_one_task_and_another_seed_another() -> None:
-    first, repeated, other = task("few", 3), task("few", 3), task("few", 4)
-    assert first.train.fingerprint == repeated.train.fingerprint
-    assert first.train.fingerprint != other.train.fingerprint
-
-
 @pytest.mark.parametrize("kind", ["missing", "rare", "deep"])
 def test_grades_and_missing_values_have_their_shares(kind: str) -> None:
     train, expected = task(kind, 5).train, KINDS[kind]
@@ -28,11 +22,6 @@ def test_a_name_is_a_kind_and_a_seed() -> None:
     for wrong in ("few", "few-x", "-3"):
         with pytest.raises(ParameterError):
             task_of(wrong)
-
-
-def test_an_unknown_kind_is_named() -> None:
-    with pytest.raises(ParameterError, match="'tree'"):
-        task("tree", 0)
 
 
 @pytest.mark.parametrize("name", ["few-3", "drawn-3", "drawn-40"])

@@ -10,14 +10,14 @@ import pytest
 from typer.testing import CliRunner
 
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.__main__ import app
-from ranktune.studies.benchmarks.results import Result, append_result, stored_results
+from ranktune.studies.benchmarks.results import BenchmarkResult, append_result, stored_results
 from ranktune.studies.benchmarks.tasks import KINDS
 from ranktune.studies.benchmarks.turnkey import cells, command, peers
-from ranktune.studies.benchmarks.turnkey.overall import OVER_CALLS
-from ranktune.studies.benchmarks.turnkey.peers import CATBOOST_TOO, METRIC, OURS, PEERS, SINGLE_CALLS, Budget
+from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, PEERS, SINGLE_CALLS, PeerBudget
+from ranktune.studies.benchmarks.turnkey.results import OVER_CALLS
 from tests.support.turnkey_samples import finished, queries, write
 
 
@@ -40,7 +40,7 @@ def first_feature(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
     weight = dict(zip(PEERS, (0.0, 0.1, 0.3, 1.0, 1.5, 2.0, 2.5, 3.0), strict=True))
 
-    def compete(rival: str, split: Split, budget: Budget) -> tuple[Any, dict[str, Any]]:
+    def compete(rival: str, split: QuerySplit, budget: PeerBudget) -> tuple[Any, dict[str, Any]]:
         assert split.test is not None
         asked.append(f"{rival} {split.name}")
         X = np.asarray(split.test.features)
@@ -63,7 +63,7 @@ def rows_of(folder: Path, *arguments: Any) -> dict[str, list[Any]]:
     file = folder / "stored.json"
     invoke(*arguments, "--store", file)
     rows: dict[str, list[Any]] = {}
-    for table in Result.read(file).tables:
+    for table in BenchmarkResult.read(file).tables:
         rows.setdefault(table.title.partition(",")[0].partition(" (")[0], []).extend(table.rows)
     return rows
 
@@ -89,17 +89,10 @@ def test_the_command_tells_what_was_measured(folder: Path, first_feature: list[s
     assert not any(">= 0." in verdict["wanted"] for verdict in wanted)  # no target for a set without a name
 
 
-def test_generated_tasks_are_compared(first_feature: list[str], tmp_path: Path) -> None:
-    rows = rows_of(tmp_path, "--task", "few-0", "--rival", OURS, "--rival", "catboost")
-    assert first_feature == ["ranktune few-0", "catboost few-0"]
-    assert [comparison["data"] for comparison in rows["ranktune less a rival"]] == ["few-0"]
-    assert "there is nothing to compare on" in CliRunner().invoke(app, ["turnkey"]).stderr
-
-
 def test_kinds_are_drawn_by_the_seed_and_the_lead_over_single_calls_is_judged(
     first_feature: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "task_of", lambda name: Split(name, *(queries(12, k) for k in (1, 2, 3))))
+    monkeypatch.setattr(command, "task_of", lambda name: QuerySplit(name, *(queries(12, k) for k in (1, 2, 3))))
     rows = rows_of(tmp_path, "--task", "all-7:3", "--seconds", 40, "--seconds", 3, "--rival", "single", "--threads", 2)
     kinds = list(dict.fromkeys(asked.split()[1] for asked in first_feature))
     assert len(kinds) == 3 and all(kind.endswith("-7") and kind[:-2] in KINDS for kind in kinds)
@@ -110,30 +103,6 @@ def test_kinds_are_drawn_by_the_seed_and_the_lead_over_single_calls_is_judged(
         effort = rows[f"{kinds[0]}: what the tools did in {seconds} s"]
         assert {row["seconds"] for row in effort} == {seconds} and [row["trees"] for row in effort[1:]] == [2] * 4
     assert "all-x" in CliRunner().invoke(app, ["turnkey", "--task", "all-x"]).stderr
-
-
-def test_any_data_is_compared(tmp_path: Path, first_feature: list[str]) -> None:
-    (tmp_path / "n").mkdir()
-    for number, part in enumerate(("train", "vali", "test"), 1):
-        write(tmp_path / "n" / f"{part}.txt", queries(12, number))
-    file = write(tmp_path / "whole.txt", queries(20, 4))
-    rows = rows_of(tmp_path, tmp_path / "n", file)
-    assert first_feature == [f"{rival} {split}" for split in ("given", "dealt") for rival in PEERS]
-    results = {verdict["what"]: verdict for verdict in rows["wanted of ranktune"]}
-    assert results["whole: shortest run, seconds"]["wanted"] == ">= 54"
-    assert results["whole: longest run, seconds"]["wanted"] == "<= 62.2"
-
-
-def test_columns_of_a_table_are_named(tmp_path: Path, first_feature: list[str]) -> None:
-    rows = [f"{k % 2},{k // 4},{0.5 * k},title {k},{k % 3}" for k in range(40)]
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.csv").write_text("\n".join(["grade,query_id,first,title,second", *rows]) + "\n")
-    options = (tmp_path / "a.csv", tmp_path / "b.csv", "--qid", "query_id", "--drop", "title")
-    text = invoke(*options, "--rival", OURS, "--rival", CATBOOST_TOO, "--rival", "flaml").stdout
-    assert first_feature == [f"{rival} dealt" for _ in "ab" for rival in (OURS, CATBOOST_TOO, "flaml")]
-    assert "2 data sets: ndcg@10" in text and "Critical difference" in text and "beside the peers" in text
-    assert max(map(len, text.splitlines())) <= 80
-    assert "data sets: ndcg@10" not in invoke(*options, "--rival", OURS).stdout  # of one tool
 
 
 def test_stored_results_are_not_rerun(folder: Path, first_feature: list[str], tmp_path: Path) -> None:
@@ -161,7 +130,7 @@ def test_a_tool_that_fails_does_not_stop_the_others(
 ) -> None:
     others: Callable[..., tuple[Any, dict[str, Any]]] = vars(cells)["compete"]
 
-    def compete(rival: str, split: Split, budget: Budget) -> tuple[Any, dict[str, Any]]:
+    def compete(rival: str, split: QuerySplit, budget: PeerBudget) -> tuple[Any, dict[str, Any]]:
         if rival == "lightgbm" or (rival == "flaml" and split.name == "Fold2"):
             raise StudyError(f"{rival} found no model.")
         return others(rival, split, budget)
@@ -188,15 +157,6 @@ def test_keeping_gives_back_every_value(tmp_path: Path) -> None:
     assert all(np.array_equal(back.values[name], cell.values[name], equal_nan=True) for name in cells.METRICS)
 
 
-def test_new_folds_are_other_cells_without_targets(folder: Path, first_feature: list[str], tmp_path: Path) -> None:
-    options = (folder, "--rival", "ranktune", "--keep", tmp_path / "k")
-    invoke(*options, "--split-seed", 7)
-    kept = kept_in(tmp_path / "k")
-    assert len({cell.cell.fold for cell in kept}) == len(kept) == 5 and {cell.cell.split_seed for cell in kept} == {7}
-    invoke(*options)
-    assert len(first_feature) == 7
-
-
 def test_mistakes_are_explained(folder: Path, first_feature: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = invoke(folder, "--rival", "lightgmb")
     assert wrong.exit_code == 2 and "Did you mean 'lightgbm'" in wrong.stderr
@@ -206,4 +166,4 @@ def test_mistakes_are_explained(folder: Path, first_feature: list[str], monkeypa
     with pytest.raises(ParameterError, match=r"flaml needs flaml.*pip install --group bench"):
         peers.check_installed("flaml")
     with pytest.raises(DataError, match=r"Add test\.txt"):
-        peers.compete("lightgbm", Split("Fold1", queries(3, 1), queries(3, 2)), Budget(1.0))
+        peers.compete("lightgbm", QuerySplit("Fold1", queries(3, 1), queries(3, 2)), PeerBudget(1.0))

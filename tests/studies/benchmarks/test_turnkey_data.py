@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import concatenate
-from ranktune.solvers.data.split import Split
 from ranktune.studies.benchmarks.turnkey.data import Case, load_cases, redealt
 from tests.support.turnkey_samples import queries, write
 
@@ -33,16 +33,6 @@ def test_a_folder_of_parts_is_a_case(tmp_path: Path, before: str) -> None:
     (case,) = load_cases([tmp_path])
     assert counts(case) == [(3, 4, 5)] and case.split_seed is None and not case.letor
     assert case.name == tmp_path.name
-
-
-def test_parts_may_be_packed_have_groups_beside_and_lack_validation(tmp_path: Path) -> None:
-    for part, number in (("train", 1), ("test", 2)):
-        data = queries(4, number, length=3)
-        lines = "".join(f"{y:g} 1:{x[0]:g}\n" for y, x in zip(data.grades, np.asarray(data.features), strict=True))
-        (tmp_path / f"rank.{part}.gz").write_bytes(gzip.compress(lines.encode()))
-        (tmp_path / f"rank.{part}.query.gz").write_bytes(gzip.compress(b"3\n" * 4))
-    (case,) = load_cases([tmp_path])
-    assert counts(case) == [(4, None, 4)]
 
 
 def test_a_file_is_dealt_by_the_seed(tmp_path: Path) -> None:
@@ -83,7 +73,7 @@ def test_what_is_missing_is_explained(tmp_path: Path) -> None:
 def test_reassigned_folds_are_a_partition(n_queries: int) -> None:
     whole = queries(n_queries, 1)
     three = [whole.select(np.arange(n_queries)[part::3]) for part in range(3)]
-    folds = redealt([Split("Fold1", *three)], seed=4)
+    folds = redealt([QuerySplit("Fold1", *three)], seed=4)
     assert [fold.name for fold in folds] == ["Fold1", "Fold2", "Fold3", "Fold4", "Fold5"]
     for fold in folds:
         assert fold.vali is not None and fold.test is not None
@@ -96,7 +86,7 @@ def test_reassigned_folds_are_a_partition(n_queries: int) -> None:
         assert np.array_equal(fold.test.features[: fold.test.starts[1]], whole.features[rows])
     tested = [q for fold in folds if fold.test is not None for q in fold.test.query_ids]
     assert sorted(tested) == sorted(whole.query_ids)
-    other = redealt([Split("Fold1", *three)], seed=5)
+    other = redealt([QuerySplit("Fold1", *three)], seed=5)
     assert n_queries == 5 or [f.train.fingerprint for f in folds] != [f.train.fingerprint for f in other]
     with pytest.raises(DataError, match="4 queries cannot be dealt"):
-        redealt([Split("Fold1", queries(4, 1))], seed=0)
+        redealt([QuerySplit("Fold1", queries(4, 1))], seed=0)

@@ -8,10 +8,16 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.names import STANDARD
-from ranktune.studies.benchmarks.results import Result
-from ranktune.studies.laboratory.deliveries import task_means, worst_decile
-from ranktune.studies.laboratory.rules import Rules
-from ranktune.studies.laboratory.simulating import CONFIRM, Plan, known_tasks, simulated
+from ranktune.studies.benchmarks.results import BenchmarkResult
+from ranktune.studies.laboratory.simulating import (
+    CONFIRM,
+    SimulationPlan,
+    known_tasks,
+    simulated,
+    task_means,
+    worst_decile,
+)
+from ranktune.studies.laboratory.suggestions import DecisionRules
 from tests.support.paths import ROOT
 
 FOLDER = ROOT / "docs" / "benchmarks" / "results"
@@ -51,7 +57,7 @@ def by_figure(regret: Mapping[str, float], harmed: Mapping[str, float]) -> dict[
 
 
 def stored_figures(path: Path) -> dict[str, Floats]:
-    rows = Result.read(path).tables[-1].rows
+    rows = BenchmarkResult.read(path).tables[-1].rows
     regret, harmed = ({str(row["task"]): float(str(row[name])) for row in rows} for name in ("regret", "harmed"))
     return by_figure(regret, harmed)
 
@@ -73,7 +79,7 @@ def test_what_is_worse_is_told_from_noise() -> None:
 def test_studies_are_no_worse_than_stored() -> None:
     """The file of the stored figures has the command that makes them."""
     tasks = known_tasks(TABLE, CONFIRM, STANDARD)
-    (studies,) = simulated(tasks, Plan([SECONDS], SEEDS), [Rules()])
+    (studies,) = simulated(tasks, SimulationPlan([SECONDS], SEEDS), [DecisionRules()])
     assert len(studies) == len(tasks) * len(SEEDS)
     after = by_figure(task_means(studies, "regret"), task_means(studies, "is_harmed"))
     assert worse(stored_figures(STORED), after) == []

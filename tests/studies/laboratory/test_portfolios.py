@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.tasks import task
 from ranktune.studies.laboratory.__main__ import app
-from ranktune.studies.laboratory.configurations import Configuration, configurations, first_with_rows, name_of
-from ranktune.studies.laboratory.portfolios import PRICE, Scored, candidates, scored_on, taken
-from ranktune.studies.laboratory.rows import best_of, task_of
+from ranktune.studies.laboratory.portfolios import PRICE, ScoredTask, candidates, portfolio_of, scored_on
+from ranktune.studies.laboratory.rows import Configuration, best_of, configurations, name_of, task_of
 from ranktune.tuner.policy.blends import Blends, scale
 from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.samplers.space import SOLVER
@@ -40,7 +39,7 @@ def test_what_a_part_adds_is_what_the_blend_scores_more_with_it(tmp_path: Path) 
     whole, solvers, metric = task("drawn", 1), ("GBDTRanker", "LogisticRanker"), parse_metric("ndcg@10")
     vali, test = whole.vali, whole.test
     assert vali is not None and test is not None
-    split = Split(whole.name, whole.train.select(np.arange(20)), vali, test)
+    split = QuerySplit(whole.name, whole.train.select(np.arange(20)), vali, test)
     scored = scored_on(split, solvers, tmp_path / "scores.npz")
     folds = query_folds(vali, 5, 0)
 
@@ -53,17 +52,17 @@ def test_what_a_part_adds_is_what_the_blend_scores_more_with_it(tmp_path: Path) 
         shares = blends.of(range(len(chosen))).shares
         return metric.mean(sum(share * own[1] for share, own in zip(shares, scaled, strict=True)), test)
 
-    chosen = [params for params in scored.known if params[SOLVER] == "LogisticRanker"]
-    chosen += [params for params in scored.known if params[SOLVER] == "GBDTRanker"][:2]
+    chosen = [params for params in scored.configurations if params[SOLVER] == "LogisticRanker"]
+    chosen += [params for params in scored.configurations if params[SOLVER] == "GBDTRanker"][:2]
     assert scored.reached([name_of(params) for params in chosen]) == pytest.approx(reached(chosen), abs=2e-3)
-    empty = Split(whole.name, split.train.select(np.arange(1)), vali, test)
+    empty = QuerySplit(whole.name, split.train.select(np.arange(1)), vali, test)
     assert np.array_equal(scored_on(empty, solvers, tmp_path / "scores.npz").test, scored.test)
 
 
-def made(gains: dict[str, float]) -> Scored:
+def made(gains: dict[str, float]) -> ScoredTask:
     """Return a task where each named configuration adds so much, whatever the others; the others add nothing."""
 
-    class Made(Scored):
+    class Made(ScoredTask):
         def reached(self, names: Sequence[str]) -> float:
             return 0.5 + sum(gains.get(name, 0.0) for name in names)
 
@@ -79,7 +78,7 @@ def test_what_adds_more_than_the_price_of_its_time_is_taken(gain: float, is_take
     trees = [params for params in candidates(("SymmetricGBDT", "RankSVM")) if params[SOLVER] == "SymmetricGBDT"]
     early, late = name_of(trees[0]), name_of(trees[-1])
     task = made({early: 9.0 * gain, late: gain * len(candidates(("SymmetricGBDT", "RankSVM")))})
-    parts = taken([task, task], [task])
+    parts = portfolio_of([task, task], [task])
     assert [part.name for part in parts] == ([early, late] if is_taken else [early])
     assert all(part.confirm == pytest.approx(part.learn[0]) for part in parts)
 
@@ -89,12 +88,6 @@ def test_the_portfolios_lie_in_the_spaces_of_their_solvers() -> None:
     for solver, configured in known.items():
         space = Study(solvers=[solver]).union_space()
         assert len(configured) > 1 and all(space.configuration(solver, values) for values in configured)
-
-
-def test_a_table_need_not_have_all_first_configurations() -> None:
-    first = configurations(("SymmetricGBDT", "RankSVM"), 0)
-    rows = {"drawn-0": [name_of(params) for params in first[:2]], "drawn-1": [name_of(first[0])]}
-    assert first_with_rows(("SymmetricGBDT", "RankSVM"), rows) == first[:2]
 
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:

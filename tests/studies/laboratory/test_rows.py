@@ -10,28 +10,24 @@ from typer.testing import CliRunner
 
 from ranktune.solvers import GBDTRanker, RidgeRanker
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.names import STANDARD
-from ranktune.studies.benchmarks.task_table.packing import pack
-from ranktune.studies.benchmarks.task_table.rows import STEPS, Row, Sizes, mean_value
+from ranktune.studies.benchmarks.task_table import STEPS, ConfigurationRow, Sizes, mean_value, pack
 from ranktune.studies.benchmarks.tasks import CELLS, confirms, properties, task
 from ranktune.studies.laboratory.__main__ import app
-from ranktune.studies.laboratory.configurations import configurations, name_of
-from ranktune.studies.laboratory.making import read_rows
-from ranktune.studies.laboratory.rows import METRIC, row_of
+from ranktune.studies.laboratory.rows import METRIC, configurations, name_of, read_rows, row_of
 from ranktune.tuner.evaluation.fitting import sample
 
 NDCG = parse_metric(METRIC)
 
 
 @pytest.fixture(scope="module")
-def split() -> Split:
+def split() -> QuerySplit:
     """A small task."""
     return task("drawn", 3)
 
 
-def test_a_boosted_row_is_the_ranker_that_validation_stops(split: Split) -> None:
+def test_a_boosted_row_is_the_ranker_that_validation_stops(split: QuerySplit) -> None:
     params = configurations(["GBDTRanker"], 0)[0]
     row = row_of(split, params, 1.0)
     assert split.vali is not None
@@ -45,7 +41,7 @@ def test_a_boosted_row_is_the_ranker_that_validation_stops(split: Split) -> None
     assert seconds == sorted(seconds)
 
 
-def test_a_row_of_a_path_has_a_checkpoint_for_each_value(split: Split) -> None:
+def test_a_row_of_a_path_has_a_checkpoint_for_each_value(split: QuerySplit) -> None:
     params = configurations(["RidgeRanker"], 0)[0]
     row = row_of(split, params, 0.5)
     assert split.test is not None
@@ -56,7 +52,7 @@ def test_a_row_of_a_path_has_a_checkpoint_for_each_value(split: Split) -> None:
         assert point.test == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_failure_is_a_row(split: Split) -> None:
+def test_a_failure_is_a_row(split: QuerySplit) -> None:
     params = {**configurations(["GBDTRanker"], 0)[0], "GBDTRanker.learning_rate": -1.0}
     row = row_of(split, params, 1.0)
     assert "learning_rate" in row.error
@@ -65,20 +61,25 @@ def test_a_failure_is_a_row(split: Split) -> None:
 
 def test_rows_are_read_as_they_were_written() -> None:
     values = np.array([0.0, 0.25, np.nan, 1.0])
-    row = Row("a", "b", 0.5, vali=values, test=values[:2])
-    read = Row.from_json(json.loads(json.dumps(row.as_json())))
+    row = ConfigurationRow("a", "b", 0.5, vali=values, test=values[:2])
+    read = ConfigurationRow.from_json(json.loads(json.dumps(row.as_json())))
     assert read.key == row.key
     assert read.vali is not None
     np.testing.assert_allclose(read.vali, values, atol=0.5 / STEPS)
 
 
-def test_packed_rows_are_read_as_they_were_but_for_test_queries(split: Split, tmp_path: Path) -> None:
+def test_packed_rows_are_read_as_they_were_but_for_test_queries(split: QuerySplit, tmp_path: Path) -> None:
     split = replace(split, name="shop")  # drawn tasks have no sizes: their seeds tell them
     first, other = (row_of(split, params, 0.5) for params in configurations(["RidgeRanker", "SVRRanker"], 0)[:2])
-    pack([first, Row("a", "failed", 1.0, error="x"), other], tmp_path / "rows.npz")
+    pack([first, ConfigurationRow("a", "failed", 1.0, error="x"), other], tmp_path / "rows.npz")
     for row, read in zip((first, other), read_rows(tmp_path / "rows.npz"), strict=True):
         assert (read.key, len(read.checkpoints)) == (row.key, len(row.checkpoints))
-        assert read.sizes == row.sizes == Row.from_json(json.loads(json.dumps(row.as_json()))).sizes == Sizes.of(split)
+        assert (
+            read.sizes
+            == row.sizes
+            == ConfigurationRow.from_json(json.loads(json.dumps(row.as_json()))).sizes
+            == Sizes.of(split)
+        )
         for a, b in zip(read.checkpoints, row.checkpoints, strict=True):
             assert astuple(a) == pytest.approx(astuple(b), rel=1e-6)
         assert read.vali is not None
@@ -88,7 +89,7 @@ def test_packed_rows_are_read_as_they_were_but_for_test_queries(split: Split, tm
 
 def test_what_is_no_packed_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="no rows to pack"):
-        pack([Row("a", "failed", 1.0, error="x")], tmp_path / "rows.npz")
+        pack([ConfigurationRow("a", "failed", 1.0, error="x")], tmp_path / "rows.npz")
     (tmp_path / "other.npz").write_bytes(b"PK\x03\x04 other")
     for name in ("other.npz", "missing.npz"):
         with pytest.raises(DataError, match=f"{name}: not a packed table"):
@@ -121,24 +122,3 @@ def test_the_table_is_continued(tmp_path: Path) -> None:
     again = read_rows(file)
     assert [row.key for row in again] == [row.key for row in rows]
     np.testing.assert_array_equal(again[-1].test, rows[-1].test)
-
-
-def test_columns_of_a_table_with_names_are_given(tmp_path: Path) -> None:
-    """Two columns that are left out would tell the grades; rows are of the other features alone."""
-    generator = np.random.default_rng(3)
-    lines = ["number,grade,session,leak,a,b"]
-    for query in range(60):
-        for place in range(6):
-            a, b = generator.random(2)
-            grade = int(a > 0.6)
-            lines.append(f"{6 * query + place},{grade},s{query:02},{grade},{a:.4f},{b:.4f}")
-    (tmp_path / "table.csv").write_text("\n".join(lines))
-    file = tmp_path / "rows.jsonl"
-    command = ["table", str(tmp_path / "table.csv"), "--keep", str(file), "--seeds", "0:0", "--draws", "0"]
-    command += ["--shares", "0", "--qid", "session", "--drop", "leak", "--drop", "number"]
-    result = CliRunner().invoke(app, command)
-    assert result.exit_code == 0, result.output
-    rows = read_rows(file)
-    assert len({row.configuration for row in rows}) == len(configurations(STANDARD, 0))
-    assert all(row.test is not None and row.vali is not None for row in rows if not row.error)
-    assert {len(row.test) for row in rows if row.test is not None} <= set(range(3, 31))

@@ -1,6 +1,5 @@
 """Laws of simulated studies, on small tables that are made up."""
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,27 +10,24 @@ from optuna.trial import FrozenTrial
 from typer.testing import CliRunner
 
 from ranktune.solvers.names import STANDARD as EVERY
-from ranktune.studies.benchmarks.results import Result, append_result
-from ranktune.studies.benchmarks.task_table.rows import Checkpoint, Row
+from ranktune.studies.benchmarks.results import BenchmarkResult, append_result
+from ranktune.studies.benchmarks.task_table import ConfigurationRow, ModelCheckpoint
 from ranktune.studies.benchmarks.tasks import sizes
 from ranktune.studies.laboratory.__main__ import app
-from ranktune.studies.laboratory.configurations import configurations, name_of
-from ranktune.studies.laboratory.deliveries import Delivered, delivered
 from ranktune.studies.laboratory.known import KnownTask, by_task, known_task
-from ranktune.studies.laboratory.rows import METRIC, task_of
-from ranktune.studies.laboratory.rules import Rules, constants
-from ranktune.studies.laboratory.simulating import Plan, figures, simulated
+from ranktune.studies.laboratory.rows import METRIC, configurations, name_of, task_of
+from ranktune.studies.laboratory.simulating import Delivered, SimulationPlan, delivered, figures, simulated
 from ranktune.studies.laboratory.simulation import (
     A_SUGGESTION,
     A_TRIAL,
     FACTOR,
-    Known,
     Simulated,
     Simulation,
+    Suggestions,
     reached_by,
 )
+from ranktune.studies.laboratory.suggestions import DecisionRules, constants
 from ranktune.tuner.policy.policy import POLICY
-from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.storage.attributes import UNFINISHED
 from ranktune.tuner.storage.record import seconds_of
@@ -42,17 +38,17 @@ SPACE = Study(solvers=SOLVERS).union_space()
 SECONDS = {"RidgeRanker": 0.01, "RankSVM": 0.02, "GBDTRanker": 1.0}
 
 
-def row(task: str, name: str, solver: str, generator: np.random.Generator, lead: float = 0.0) -> Row:
+def row(task: str, name: str, solver: str, generator: np.random.Generator, lead: float = 0.0) -> ConfigurationRow:
     """A row whose mean on test queries is that on validation queries; boosting has two checkpoints on the way."""
     kind, _, seed = task.partition("-")
     vali = np.clip(generator.uniform(0.2, 0.6, len(sizes(kind, int(seed))[0][1])) + lead, 0.0, 1.0)
     mean, seconds = float(vali.mean()), SECONDS.get(solver, 0.02)
     shares = (0.25, 0.5, 1.0) if solver == "GBDTRanker" else (1.0,)
-    points = [Checkpoint(40.0 * share, seconds * share, mean * share, mean * share) for share in shares]
-    return Row(task, name, 1.0, tuple(points), vali, np.array([mean]))
+    points = [ModelCheckpoint(40.0 * share, seconds * share, mean * share, mean * share) for share in shares]
+    return ConfigurationRow(task, name, 1.0, tuple(points), vali, np.array([mean]))
 
 
-def rows_of(task: str, solvers: tuple[str, ...], draws: int, best: int = -1) -> list[Row]:
+def rows_of(task: str, solvers: tuple[str, ...], draws: int, best: int = -1) -> list[ConfigurationRow]:
     generator = np.random.default_rng(5)
     every = configurations(solvers, draws)
     return [
@@ -98,7 +94,7 @@ def test_more_time_is_more_trials_until_the_table_has_no_more() -> None:
 
 @pytest.mark.parametrize("sampler", ["thompson", "random"])
 def test_a_seed_gives_one_study_and_what_is_known_changes_nothing(sampler: str) -> None:
-    answers: Known = {}
+    answers: Suggestions = {}
     first = Simulation(known(), study(60.0, 3, sampler), answers).run()
     assert tried(first) == tried(ran(known(), 60.0, 3, sampler))
     count = len(answers)
@@ -107,19 +103,12 @@ def test_a_seed_gives_one_study_and_what_is_known_changes_nothing(sampler: str) 
     assert tried(ran(known(), 60.0, 4, sampler)) != tried(first)
 
 
-def test_first_configurations_come_first() -> None:
-    first = configurations(SOLVERS, 0)
-    result = ran(known(), 60.0)
-    assert all(alike(params, trial.params) for params, trial in zip(first, result.trials(), strict=False))
-    assert len(result.trials()) > len(first)
-
-
 @pytest.mark.parametrize("best", [-1, -2, -4])
 def test_a_configuration_that_dominates_is_found_and_chosen(best: int) -> None:
     result = ran(known(best=best), 600.0)
     chosen = delivered(result)
     assert chosen.regret == 0.0 and not chosen.is_first and chosen.gain > 0.1
-    plain = delivered(result, Rules.parse("choice.ahead=inf").policy)
+    plain = delivered(result, DecisionRules.parse("choice.ahead=inf").policy)
     assert plain.regret > 0.1 and plain.is_first
 
 
@@ -173,31 +162,8 @@ def test_an_unfinished_model_continues_where_there_is_time(seconds: float) -> No
         assert values == sorted(values)
 
 
-def slow(points: tuple[Checkpoint, ...]) -> tuple[Checkpoint, ...]:
+def slow(points: tuple[ModelCheckpoint, ...]) -> tuple[ModelCheckpoint, ...]:
     return tuple(replace(each, seconds=3.0 * each.seconds) for each in points)
-
-
-@pytest.mark.thorough
-def test_the_model_finds_good_rows_sooner_than_chance() -> None:
-    """The value is a smooth function of one parameter; the best of the first eight drawn rows counts."""
-    solvers, space = ("LogisticRanker",), Study(solvers=["LogisticRanker"]).union_space()
-    reached: dict[str, list[float]] = {"thompson": [], "random": []}
-    rows = [smooth(each) for each in rows_of("drawn-3", solvers, 60)]
-    task = known_task(by_task(rows), "drawn-3", space)
-    for seed in range(12):
-        for sampler, values in reached.items():
-            declared = Study(solvers=solvers, metric=METRIC, seed=seed, timeout=900.0, sampler=sampler)
-            tests = list(Simulation(task, declared).run().tests.values())
-            values.append(max(tests[: len(configurations(solvers, 0)) + 8]))
-    assert np.mean(reached["thompson"]) > np.mean(reached["random"]) + 0.002
-
-
-def smooth(each: Row) -> Row:
-    """The row whose value is highest where C is 3e-4."""
-    assert each.vali is not None
-    level = 0.6 - 0.03 * np.log10(json.loads(each.configuration)["LogisticRanker.C"] / 3e-4) ** 2
-    values = np.full(len(each.vali), level)
-    return replace(each.with_values(values, np.array([level])), checkpoints=(Checkpoint(1.0, 0.02, level, level),))
 
 
 @pytest.mark.parametrize("seconds", [1.0, 2.0, 4.0, 40.0])
@@ -211,45 +177,21 @@ def test_regret_is_never_negative(seconds: float) -> None:
     assert result.regret >= 0.0 and result.estimate.low <= result.estimate.mean <= result.estimate.high
 
 
-def test_a_task_has_its_sizes_and_is_scored_by_folds_or_once() -> None:
-    task = known(task="drawn-19")
-    (train, vali, test), features = sizes("drawn", 19)
-    assert task.problem.facts == {
-        "queries": len(train) + len(vali),
-        "documents": int(train.sum() + vali.sum()),
-        "features": features,
-    }
-    assert (task.vali_queries, task.test_queries) == (len(vali), len(test))
-    once, folds = task.scored(1.0).plan, task.scored(1000.0).plan
-    assert isinstance(once, tuple) and isinstance(folds, tuple)
-    assert (len(once), len(once[0].vali), len(folds)) == (1, len(vali), 5)
-
-
-def test_rules_that_differ_in_the_choice_share_their_trials() -> None:
-    one, none = simulated([known()], Plan([30.0], range(2)), [Rules(), Rules.parse("choice.ahead=inf")])
-    assert [each.trials for each in one] == [each.trials for each in none]
-    assert all(each.is_first for each in none)
-
-
 def test_every_number_of_the_policy_can_be_varied() -> None:
     for name in constants():
-        varied = Rules.parse(f"{name}=7").policy
+        varied = DecisionRules.parse(f"{name}=7").policy
         group, _, own = name.rpartition(".")
         value = getattr(getattr(varied, group) if group else varied, own)
         assert value == 7 and type(value) is type(getattr(getattr(POLICY, group) if group else POLICY, own))
-        assert Rules.parse(f"{name}={getattr(getattr(POLICY, group) if group else POLICY, own)}") == Rules()
+        assert (
+            DecisionRules.parse(f"{name}={getattr(getattr(POLICY, group) if group else POLICY, own)}")
+            == DecisionRules()
+        )
     assert {"choice.ahead", "search.startup_apart", "few_queries", "significant"} <= set(constants())
 
 
-def test_rules_of_trials_change_the_trials() -> None:
-    few, many = simulated([known()], Plan([30.0], range(2)), [Rules(), Rules.parse("time.end_share=0.9,time.fixed=20")])
-    assert all(a.trials > b.trials for a, b in zip(few, many, strict=True))
-    assert Rules.parse("choice.ahead=3").of_trials == Rules()
-    assert Rules.parse("choice.per_solver=9").of_trials != Rules()
-
-
 def test_a_summary_has_tasks_as_units() -> None:
-    (studies,) = simulated([known(), known(task="drawn-19")], Plan([3.0], range(2)), [Rules()])
+    (studies,) = simulated([known(), known(task="drawn-19")], SimulationPlan([3.0], range(2)), [DecisionRules()])
 
     def changed(each: Delivered, test: float) -> Delivered:
         return replace(each, test=test, default=0.5, regret=0.9 - test)
@@ -273,7 +215,7 @@ def test_the_commands_print_tables_in_eighty_columns(tmp_path: Path, monkeypatch
     assert result.exit_code == 0, result.output
     assert max(map(len, result.output.splitlines())) <= 80
     assert "what simulated studies deliver, half 'learn'" in result.output
-    stored = Result.read(tmp_path / "figures.json")
+    stored = BenchmarkResult.read(tmp_path / "figures.json")
     assert [len(table.rows) for table in stored.tables] == [2, 2, 1]
     assert stored.command.startswith("python -m ranktune.studies.laboratory")
     result = CliRunner().invoke(app, ["compare", "choice.ahead=1", "choice.ahead=inf", *place])

@@ -3,17 +3,16 @@
 import numpy as np
 import pytest
 
-from ranktune.solvers.core.grade_tree import offsets
-from ranktune.solvers.losses.window_sums import sum_many
-from ranktune.studies.papers.figures import counting
+from ranktune.solvers.losses.window_sums import offsets, sum_many
+from ranktune.studies.papers.figures import ranksvm
 
 
 @pytest.mark.parametrize(("length", "n_grades"), [(50, 3), (200, 40), (300, 300)])
 def test_the_rivals_sum_what_the_tree_sums(length: int, n_grades: int) -> None:
-    v, codes, low, high = counting.problem(length, n_grades)
+    v, codes, low, high = ranksvm.problem(length, n_grades)
     room = np.empty(max(offsets(n_grades)[-1], n_grades + 1))
     results = []
-    for kernel in (sum_many, counting.fenwick, counting.direct):
+    for kernel in (sum_many, ranksvm.fenwick, ranksvm.direct):
         out = np.empty(length)
         kernel(v, codes, n_grades, low, high, room, out)
         results.append(out)

@@ -8,15 +8,15 @@ import pytest
 
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
-from ranktune.studies.papers import days, lattice
-from ranktune.studies.papers.days import Passes, daily, lists_of, truth
+from ranktune.studies.papers import lattice, protocols
 from ranktune.studies.papers.lattice import search
-from ranktune.studies.papers.published import Entry, Measure, load_paper
+from ranktune.studies.papers.protocols import Passes, daily, lists_of, truth
+from ranktune.studies.papers.published import PublishedMeasure, PublishedSystem, load_paper
 from ranktune.studies.papers.reproduce import reproduce
 from tests.support.small_papers import LATTICE, height, paper
 
 
-def small(**options: Any) -> Entry:
+def small(**options: Any) -> PublishedSystem:
     """The entry "Thompson sampling daily" of few evaluations."""
     table = next(table for table in load_paper("elasticrank").tables if table.protocol == "daily")
     return replace(table.entries[3], evaluations=7, **options)
@@ -24,8 +24,8 @@ def small(**options: Any) -> Entry:
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(days, "DAYS", 5)
-    monkeypatch.setattr(days, "LISTS", (30, 40))
+    monkeypatch.setattr(protocols, "DAYS", 5)
+    monkeypatch.setattr(protocols, "LISTS", (30, 40))
 
 
 def test_the_truth_turns_a_quarter_and_keeps_its_length() -> None:
@@ -39,7 +39,7 @@ def test_days_hold_what_is_said_of_them() -> None:
     several = [lists_of(day, np.random.default_rng(day)) for day in range(4)]
     assert [each.n_queries for each in several] == [30, 40, 30, 40]
     assert np.mean(np.concatenate([each.grades for each in several])) == pytest.approx(1 / 15, abs=0.015)
-    assert several[0].n_features == days.FEATURES and several[0].n_documents == 30 * days.LENGTH
+    assert several[0].n_features == protocols.FEATURES and several[0].n_documents == 30 * protocols.LENGTH
 
 
 def test_a_value_is_the_metric_of_the_last_day_before_it_is_learned_from() -> None:
@@ -61,7 +61,7 @@ def test_a_day_is_judged_by_what_came_before_it(monkeypatch: pytest.MonkeyPatch)
         lists = original(day, generator)
         return lists.with_features(-np.asarray(lists.features)) if day == 3 else lists
 
-    monkeypatch.setattr(days, "lists_of", changed)
+    monkeypatch.setattr(protocols, "lists_of", changed)
     other = daily(small(carries="trials"), 0).curves["days"]
     assert (other[:2] == usual[:2]).all() and other[2] != usual[2] and other[3] != usual[3]
 
@@ -74,7 +74,7 @@ def test_what_a_day_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
         calls.append(len(options["before"]))
         return searched(*given, **options)
 
-    monkeypatch.setattr(days, "search", counted)
+    monkeypatch.setattr(protocols, "search", counted)
     for carries, before in (("", [0] * 4), ("trials", [0, 7, 7, 7]), ("choice", [0])):
         calls.clear()
         daily(small(carries=carries), 1)
@@ -90,7 +90,7 @@ def test_points_of_other_data_are_evidence_where_their_ranking_carries(
 ) -> None:
     """Then the first point that is not evaluated again is the best one, which the other data did not hold."""
     noise, added = np.random.default_rng(0).normal(0.0, 0.01, 50), list[Any]()
-    entry = Entry("", "ElasticRank", (), grid=LATTICE)
+    entry = PublishedSystem("", "ElasticRank", (), grid=LATTICE)
     best, *others = sorted(entry.points, key=height, reverse=True)
     known = [(point, height(point) - 0.3 + noise) for point in others]
     moved = lattice._as_they_moved
@@ -111,9 +111,9 @@ def test_points_of_other_data_are_evidence_where_their_ranking_carries(
 
 
 def test_the_protocol_needs_no_data() -> None:
-    measure = Measure("ndcg@10", parse_metric("ndcg@10"))
+    measure = PublishedMeasure("ndcg@10", parse_metric("ndcg@10"))
     entry = replace(small(), measures=(measure,), evaluations=3)
     (result,) = reproduce(paper(entry, protocol="daily", runs=2), [])
-    assert [(row.dataset, row.metric) for row in result.rows] == [(days.NAME, "ndcg@10")]
-    curves = [part.curves["days"] for part in result.results[entry.name, days.NAME]]
+    assert [(row.dataset, row.metric) for row in result.rows] == [(protocols.NAME, "ndcg@10")]
+    curves = [part.curves["days"] for part in result.results[entry.name, protocols.NAME]]
     assert result.rows[0].ours == pytest.approx(np.mean(curves)) and (curves[0] != curves[1]).all()

@@ -1,5 +1,7 @@
-"""Figures of papers: charts as SVG, verdicts of figures, the page, and what figures are computed from, by hand."""
+"""Figures of papers: charts as SVG, verdicts of figures, the page, and what figures are computed from, by hand. Every
+paper's figures are drawn of small data, from its tables to the page."""
 
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -8,15 +10,16 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.rank_svm import RankSVM
-from ranktune.studies.papers.claims import Verdict
+from ranktune.studies.papers.claims import ClaimVerdict, Finding
 from ranktune.studies.papers.figures import adarank, ranksvm
-from ranktune.studies.papers.figures.charts import Chart, PrintedFigure, Series
-from ranktune.studies.papers.figures.drawing import Drawn, html, write_figures
-from ranktune.studies.papers.figures.pictures import COLOURS, png, svg
-from ranktune.studies.papers.figures.work import best, mean_and_band, thinned
-from ranktune.studies.papers.published import Figure, load_paper
+from ranktune.studies.papers.figures.drawing import FIGURES, Drawn, draw, html, write_figures
+from ranktune.studies.papers.figures.pictures import png, svg
+from ranktune.studies.papers.figures.work import Chart, PrintedFigure, Series, best, mean_and_band, thinned
+from ranktune.studies.papers.published import PAPERS, Figure, Paper, PublishedSystem, load_paper
+from ranktune.studies.papers.reproduce import Dataset, reproduce
 from tests.support.small_papers import some_queries, split
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -49,33 +52,24 @@ def test_any_values_can_be_drawn(y: list[float], log: bool) -> None:
         assert "t" in texts(Chart("t", "x", "y", series, log_y=log))
 
 
-def test_a_series_may_have_the_colour_of_another() -> None:
-    series = Series("own", [1], [0.3], style="points")
-    alike, different = (svg(Chart("t", "x", "y", (CURVE, s))) for s in (replace(series, like=CURVE.name), series))
-    first, second = COLOURS[:2]
-    assert first in alike and second not in alike and second in different
-
-
-def test_the_printed_ends_of_an_axis_are_kept() -> None:
-    chart = Chart("t", "x", "y", (CURVE,), y_range=(0.3, 0.46))
-    assert {"0.30", "0.46"} <= texts(chart) and "0.20" not in texts(chart)
-
-
-HELD, MISSED, OPEN = (Verdict("Figure 1", name, holds, "r") for name, holds in (("a", True), ("b", False), ("c", None)))
+HELD, MISSED, UNSURE, OPEN = (
+    ClaimVerdict("Figure 1", name, finding, "r") for name, finding in zip("abdc", Finding, strict=True)
+)
 
 
 @pytest.mark.parametrize(
-    ("claims", "missing", "holds"),
-    [((HELD,), "", True), ((HELD, OPEN), "", True), ((HELD, MISSED), "", False), ((OPEN,), "", None),
-     ((), "", True), ((), "not public", None)],
+    ("claims", "missing", "finding"),
+    [((HELD,), "", "confirmed"), ((HELD, OPEN), "", "confirmed"), ((HELD, UNSURE, MISSED), "", "refuted"),
+     ((HELD, UNSURE), "", "not shown"), ((OPEN,), "", "cannot be checked"), ((), "", "confirmed"),
+     ((), "not public", "cannot be checked")],
 )  # fmt: skip
 def test_a_figure_is_reproduced_where_its_claims_hold(
-    claims: tuple[Verdict, ...], missing: str, holds: bool | None
+    claims: tuple[ClaimVerdict, ...], missing: str, finding: str
 ) -> None:
     declared = Figure("Figure 1", "Accuracy", "bars without numbers.", missing=missing)
     figure = PrintedFigure(declared, [], list(claims))
-    assert figure.verdict.holds is holds and len(figure.verdicts) == 1 + len(claims)
-    assert (missing or ("b" if holds is False else "")) in figure.verdict.reason
+    assert figure.verdict.finding == finding and len(figure.verdicts) == 1 + len(claims)
+    assert (missing or {"refuted": "refuted: b", "not shown": "not shown: d"}.get(finding, "")) in figure.verdict.reason
 
 
 def test_the_page_shows_figures_and_counts(tmp_path: Path) -> None:
@@ -84,7 +78,7 @@ def test_the_page_shows_figures_and_counts(tmp_path: Path) -> None:
     page = write_figures(tmp_path / "out", "solar", "SOLAR", drawn)
     text = page.read_text()
     assert text == html("SOLAR", drawn)
-    assert "3 printed figures and claims: 1 yes, 2 refuted." in text and text.count("<svg ") == 2
+    assert "3 printed figures and claims: 1 confirmed, 2 refuted." in text and text.count("<svg ") == 2
     assert "no &lt;numbers&gt;." in text and "<numbers>" not in text and "A &amp; B" in text
     names = sorted(path.name for path in page.parent.iterdir())
     assert names == [*(f"solar-figure-1-{number}.{kind}" for number in (1, 2) for kind in ("png", "svg")), "solar.html"]
@@ -180,3 +174,66 @@ def test_a_fold_study_measures_every_system() -> None:
     assert all(len(values) == 9 for metrics in result.test.values() for values in metrics.values())
     assert set(result.errors) == set(result.training) == set(adarank.SYSTEMS[1:])
     assert len(result.curve) <= 60 and result.curve.max() >= result.curve[0]
+
+
+PRINTED = {
+    "adarank": [f"Figure {k}" for k in range(2, 12)],
+    "domination": ["Tables 1.2, 1.3"],
+    "elasticrank": ["Figure 2", "Figure 3", "Table 2", "Section 6", "Sections 1 and 6"],
+    "ranksvm": [f"Figure {k}" for k in range(4, 8)],
+    "solar": ["Figure 2", "Figure 3"],
+}
+
+
+def dataset(name: str) -> Dataset:
+    splits = [
+        QuerySplit(f"Fold{k}", *(some_queries(n, 10 * k + n, length=12, features=45) for n in (16, 6, 7)))
+        for k in (1, 2)
+    ]
+    return Dataset(name, tuple(splits))
+
+
+def small(paper: Paper) -> Paper:
+    """The paper with the ends of its numeric grids alone, few trees, orders and runs."""
+
+    def entry(declared: PublishedSystem) -> PublishedSystem:
+        grid = {
+            name: values if isinstance(values[0], str) else values[:: len(values) - 1 or 1]
+            for name, values in declared.grid.items()
+        }
+        fewer = {
+            name: min(value, 30) if name == "trees" and isinstance(value, int) else value
+            for name, value in declared.parameters.items()
+        }
+        return replace(declared, grid=grid, parameters=fewer, orders=1, evaluations=min(declared.evaluations, 12))
+
+    tables = [replace(t, entries=tuple(map(entry, t.entries)), permutations=2, runs=2) for t in paper.tables]
+    return replace(paper, tables=tuple(tables))
+
+
+def test_every_paper_has_figures() -> None:
+    assert set(FIGURES) == set(PAPERS) == set(PRINTED)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_paper_is_drawn(name: str, tmp_path: Path) -> None:
+    results = [dataset("OHSUMED"), dataset("MQ2008")]
+    paper = small(load_paper(name))
+    tables = reproduce(paper, results)
+    assert not [remark for table in tables for remark in table.remarks if "could not run" in remark]
+    sources: list[str] = []
+    drawn = draw(paper, results, tables, on_figure=sources.append)
+    assert sources == PRINTED[name] == [figure.source for figure in drawn.figures]
+    for figure in drawn.figures:
+        assert figure.charts or figure.declared.missing
+        for chart in figure.charts:
+            assert chart.series and all(len(series.x) == len(series.y) > 0 for series in chart.series)
+    for verdict in drawn.verdicts:
+        assert verdict.reason and verdict.claim
+        assert verdict.finding in list(Finding)
+    text = write_figures(tmp_path, paper.name, paper.title, drawn).read_text()
+    assert text.count("<svg ") == sum(len(figure.charts) for figure in drawn.figures)
+    assert not re.search(r"\bnan\b", text)
+    claims = sum(len(table.claims) for table in paper.tables)
+    assert len(drawn.verdicts) >= claims + len(drawn.figures)

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from ranktune.studies.papers import protocols
+from ranktune.studies.papers.claims import Finding
 from ranktune.studies.papers.lattice import coarse, search
 from ranktune.studies.papers.protocols import PartResult
-from ranktune.studies.papers.published import Entry
+from ranktune.studies.papers.published import PublishedSystem
 from ranktune.studies.papers.reproduce import Dataset, reproduce
 from ranktune.studies.papers.tuner_runs import figures, sampler_runs, verdicts
 from tests.support.small_papers import GRID, LATTICE, NDCG, height, paper, split, svm
@@ -37,8 +38,10 @@ def test_the_coarse_grid_has_two_values_of_a_number_and_all_categories() -> None
     assert points != coarse(LATTICE, 1) and len(points) == 4
 
 
-def entry(sampler: str, evaluations: int = 6) -> Entry:
-    return Entry(sampler, "ElasticRank", (), grid=LATTICE, evaluations=evaluations, sampler=sampler, choose="ndcg@10")
+def entry(sampler: str, evaluations: int = 6) -> PublishedSystem:
+    return PublishedSystem(
+        sampler, "ElasticRank", (), grid=LATTICE, evaluations=evaluations, sampler=sampler, choose="ndcg@10"
+    )
 
 
 def runs(sampler: str, evaluations: int = 6) -> PartResult:
@@ -69,12 +72,18 @@ def test_samplers_are_compared_by_their_final_regrets() -> None:
     good = (PartResult(curves={"regret": np.full((10, 6), 0.001), **more}),)
     bad = (PartResult(curves={"regret": np.linspace(0.02, 0.03, 60).reshape(10, 6), **more}),)
     enough, better = verdicts("Section 6", [first, second], {("thompson", "a"): good, ("random", "a"): bad}, ["a"])
-    assert enough.holds and "within 0.005 of the best in 100% of 10 runs" in enough.reason
-    assert better.holds and "p = " in better.reason
-    little, worse = verdicts("Section 6", [first, second], {("thompson", "a"): bad, ("random", "a"): good}, ["a"])
-    assert little.holds is False and worse.holds is False
+    assert enough.finding is Finding.CONFIRMED and "within 0.005 of the best in 100% of 10 runs" in enough.reason
+    assert better.finding is Finding.CONFIRMED and "p = " in better.reason
+    few, worse = verdicts("Section 6", [first, second], {("thompson", "a"): bad, ("random", "a"): good}, ["a"])
+    assert few.finding is Finding.REFUTED and worse.finding is Finding.REFUTED
     _, same = verdicts("Section 6", [first, second], {("thompson", "a"): good, ("random", "a"): good}, ["a"])
-    assert same.holds is False and "half of all points are within 0.020 (a) of the best" in same.reason
+    assert same.finding is Finding.NOT_SHOWN and "half of all points are within 0.020 (a) of the best" in same.reason
+    known = {("thompson", "a"): bad, ("random", "a"): good, ("thompson", "b"): good, ("random", "b"): bad}
+    assert [each.finding for each in verdicts("S", [first, second], known, ["a", "b"])][-1] is Finding.NOT_SHOWN
+    little = np.where(np.arange(10) < 4, 0.001, 0.02)[:, None]  # 4 of 10 runs near the best: too few to be sure
+    part = (PartResult(curves={"regret": little, **more}),)
+    few, _ = verdicts("S", [first, second], {("thompson", "a"): part, ("random", "a"): part}, ["a"])
+    assert few.finding is Finding.NOT_SHOWN and "in 40% of 10 runs" in few.reason
     default = verdicts("Section 6", [second, first], {("thompson", "a"): good, ("random", "a"): bad}, ["a"])
     assert len(list(default)) == 1  # no comparison with the default of studies
 
@@ -90,7 +99,7 @@ def test_the_tuner_fits_so_many_points_and_chooses_the_best_by_vali(tiny: Datase
 
 def test_the_tuner_protocol_counts_regret_from_the_best_of_the_grid(tiny: Dataset) -> None:
     common: dict[str, Any] = {"grid": {"C": GRID["C"], "loss": ("l2", "l1")}, "evaluations": 8, "choose": "ndcg@3"}
-    entries = [Entry(name, "RankSVM", (), sampler=name, **common) for name in ("thompson", "random", "grid")]
+    entries = [PublishedSystem(name, "RankSVM", (), sampler=name, **common) for name in ("thompson", "random", "grid")]
     (result,) = reproduce(paper(*entries, protocol="tuner", runs=3), [tiny])
     assert {row.metric for row in result.rows} == {"test ndcg@3"}  # no mark up to 8 evaluations
     assert len(result.verdicts) == 3 and not result.remarks
@@ -105,7 +114,7 @@ def test_the_tuner_protocol_counts_regret_from_the_best_of_the_grid(tiny: Datase
 
 def test_steps_on_a_path_are_those_of_single_fits() -> None:
     fold = split(1)
-    entry = Entry("Ada", "AdaRank", (NDCG,), {"stop": "never", "metric": "ndcg@3"}, {"rounds": (1, 2, 5)})
+    entry = PublishedSystem("Ada", "AdaRank", (NDCG,), {"stop": "never", "metric": "ndcg@3"}, {"rounds": (1, 2, 5)})
     by_path = list(protocols.fits_of(entry, fold, 0))
     for fit, rounds in zip(by_path, (1, 2, 5), strict=True):
         (single,) = protocols.fits_of(replace(entry, grid={"rounds": (rounds,)}), fold, 0)

@@ -21,7 +21,7 @@ from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.registry import make
 from ranktune.tuner.deployment import shipping
-from ranktune.tuner.deployment.shipping import Target, ship
+from ranktune.tuner.deployment.shipping import ExportOptions, ship
 from tests.support.commands import called, succeeded
 from tests.support.engine_server import running
 from tests.support.export_samples import NAMES, trees
@@ -62,7 +62,7 @@ def test_an_engine_computes_the_features_of_the_table_by_the_definitions(format:
     known = {sku: documents[sku] for sku in list(documents)[30:]}  # the first queries are of documents that are gone
     with running(known) as server:
         url = server.url.replace("//", "//me:se%40cret@") + ENGINES[format]
-        said = ship(model, Target(format, "mine"), queries, to=url)
+        said = ship(model, ExportOptions(format, "mine"), queries, to=url)
         assert list(server.models) == ["mine"]
         assert "Replayed 130 of 160 documents by the values of the index" in said[-1]
         assert re.search(rf"and those\nof {format} itself by [\de-]+ from those of the model\.$", said[-1])
@@ -71,7 +71,7 @@ def test_an_engine_computes_the_features_of_the_table_by_the_definitions(format:
         assert by_column >= 3 and f"features: {by_column} by the columns of the table" in said[1]
         if format != "solr":
             with pytest.raises(ParameterError, match=r"answered 400: .*\[mine\] already exists") as caught:
-                ship(model, Target(format, "mine"), queries, to=url)
+                ship(model, ExportOptions(format, "mine"), queries, to=url)
             assert "cret" not in str(caught.value) and list(server.models) == ["mine"]
 
 
@@ -84,16 +84,16 @@ def test_an_index_with_other_values_is_refused_and_the_model_deleted(format: str
         with pytest.raises(
             DataError, match=f"more than 0.001, so that it is refused.*differs: {field}.* The model was deleted"
         ):
-            ship(model, Target(format), queries, to=server.url + ENGINES[format])
+            ship(model, ExportOptions(format), queries, to=server.url + ENGINES[format])
         assert server.models == {} and server.features
     with running({}) as server:
         with pytest.raises(DataError, match="the index has none of the documents"):
-            ship(model, Target(format), queries, to=server.url + ENGINES[format])
+            ship(model, ExportOptions(format), queries, to=server.url + ENGINES[format])
         with pytest.raises(DataError, match="Name the column by document="):
-            ship(model, Target(format), replace(queries, document_ids=None), to=server.url + ENGINES[format])
+            ship(model, ExportOptions(format), replace(queries, document_ids=None), to=server.url + ENGINES[format])
         assert server.models == {}
     with pytest.raises(ParameterError, match="Is the engine running there"):
-        ship(model, Target(format), queries, to=server.url + ENGINES[format])
+        ship(model, ExportOptions(format), queries, to=server.url + ENGINES[format])
 
 
 @engines
@@ -111,7 +111,7 @@ def test_an_engine_that_scores_otherwise_than_the_model_is_refused(
         with pytest.raises(
             DataError, match=rf"by {format} the scores of the replay differ by .* model for the same values"
         ):
-            ship(model, Target(format), queries, to=server.url + ENGINES[format])
+            ship(model, ExportOptions(format), queries, to=server.url + ENGINES[format])
         assert server.models == {} and server.features
 
 
@@ -130,7 +130,7 @@ def test_what_is_damaged_is_refused_before_anything_is_written(
     _, model, queries, _ = shop
     monkeypatch.setattr(shipping, "export", lambda *args, **options: str(export(*args, **options)).replace(old, new))
     with pytest.raises(DataError, match=said):
-        ship(model, Target(format), queries, folder=tmp_path / "shipped")
+        ship(model, ExportOptions(format), queries, folder=tmp_path / "shipped")
     assert not (tmp_path / "shipped").exists()
 
 
@@ -139,21 +139,21 @@ def test_definitions_mend_what_a_version_does_with_absent_features(shop: Any) ->
     _, model, queries, documents = shop
     with pytest.warns(RankTuneWarning, match=r"opensearch 3\.5 .* the model does not for rating\. "), running({}):
         with pytest.raises(DataError, match=r"documents lack rating, which is something else .* nothing was shipped"):
-            ship(model, Target("opensearch", engine_version="3.5"), queries, to="http://127.0.0.1:1/products")
+            ship(model, ExportOptions("opensearch", engine_version="3.5"), queries, to="http://127.0.0.1:1/products")
     whole = queries.with_features(np.nan_to_num(queries.features))
     complete = replace(whole, has_missing=False)
     fitted = make("LambdaMART", {"trees": 5, "min_documents": 5}, 0).fit(complete)
     plain = fitted.as_model(feature_names=queries.feature_names, encoding=queries.encoding)
     full = {sku: row | {"rating": row["rating"] or 0.0} for sku, row in documents.items()}
     with running(full) as server:
-        target = Target("opensearch", engine_version="3.5")
+        target = ExportOptions("opensearch", engine_version="3.5")
         assert "160 of 160" in ship(plain, target, queries, to=f"{server.url}/products")[-1]
 
 
 @engines
 def test_what_a_person_must_define_is_marked_counted_and_kept_from_an_engine(format: str, tmp_path: Path) -> None:
     queries = Queries.from_arrays(np.eye(5), np.zeros(5), qid=[1] * 5, feature_names=NAMES)
-    said = "\n".join(ship(trees(), Target(format), queries, folder=tmp_path))
+    said = "\n".join(ship(trees(), ExportOptions(format), queries, folder=tmp_path))
     files = sorted(path.name for path in tmp_path.iterdir())
     assert files == sorted(["model.json", *WRITERS[format]])
     negative = format != "solr"  # bm25(title) has a split below 0, and scores of queries have none
@@ -161,7 +161,7 @@ def test_what_a_person_must_define_is_marked_counted_and_kept_from_an_engine(for
     for name in WRITERS[format]:
         assert (tmp_path / name).read_text().count("FILL_IN") == 3 + negative
     with pytest.raises(ParameterError, match="must be defined by you"):
-        ship(trees(), Target(format), queries, to="http://127.0.0.1:1/solr/x")
+        ship(trees(), ExportOptions(format), queries, to="http://127.0.0.1:1/solr/x")
 
 
 @engines
@@ -193,7 +193,7 @@ def test_what_all_documents_of_a_search_share_is_a_parameter_of_the_request(
     model = LinearModel(
         np.ones(queries.n_features), "RankSVM", feature_names=queries.feature_names, encoding=queries.encoding
     )
-    said = " ".join(ship(model, Target(format), queries, folder=tmp_path))
+    said = " ".join(ship(model, ExportOptions(format), queries, folder=tmp_path))
     assert "must have these fields: brand, description, listed_on, shop and stock." in said
     assert f"your requests must give them: {column}." in said
     file = "features.json" if format == "solr" else "featureset.json"
@@ -215,7 +215,7 @@ def test_every_format_that_can_be_checked_goes_into_a_folder(tmp_path: Path) -> 
     model = trees()
     assert isinstance(model, TreeModel)
     for format in ("vespa", "ranklib", "lightgbm", "python"):
-        ship(model, Target(format), queries, folder=tmp_path / format)
+        ship(model, ExportOptions(format), queries, folder=tmp_path / format)
         assert [path.name for path in (tmp_path / format).iterdir()] == [shipping.MODEL_FILES[format]]
     assert "# FILL_IN: what the feature is" in (tmp_path / "vespa" / "rank-profile.sd").read_text()
     for format, url, message in (
@@ -224,12 +224,12 @@ def test_every_format_that_can_be_checked_goes_into_a_folder(tmp_path: Path) -> 
         ("pmml", "", "nothing here can check pmml"),
     ):
         with pytest.raises(ParameterError, match=message):
-            ship(model, Target(format), queries, folder=tmp_path, to=url)
+            ship(model, ExportOptions(format), queries, folder=tmp_path, to=url)
 
 
 def test_the_code_for_eland_has_the_queries_of_the_feature_set(shop: Any, tmp_path: Path) -> None:
     _, model, queries, _ = shop
-    ship(model, Target("elasticsearch"), queries, folder=tmp_path)
+    ship(model, ExportOptions("elasticsearch"), queries, folder=tmp_path)
     code = (tmp_path / "ltr_model_config.py").read_text()
     made: dict[str, Any] = {"LTRModelConfig": dict, "QueryFeatureExtractor": dict}
     exec(code.replace("from eland", "# from eland"), made)

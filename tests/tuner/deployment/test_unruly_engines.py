@@ -15,7 +15,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneErro
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.tuner.deployment import engines
-from ranktune.tuner.deployment.shipping import Target, ship
+from ranktune.tuner.deployment.shipping import ExportOptions, ship
 
 Answer = Callable[[socket.socket], None]
 MODEL = LinearModel(np.array([1.0, 2.0]), "RankSVM", feature_names=("price", "rating"))
@@ -146,7 +146,7 @@ def test_whatever_a_search_answers_the_model_is_deleted_and_a_sentence_says_why(
     with serving({"search": UNRULY[name]}) as server:
         began = time.monotonic()
         with pytest.raises(RankTuneError, match="The model was deleted there") as caught:
-            ship(MODEL, Target(format), QUERIES, to=f"http://me:se%40cret@{server.host}/solr/shop")
+            ship(MODEL, ExportOptions(format), QUERIES, to=f"http://me:se%40cret@{server.host}/solr/shop")
         assert time.monotonic() - began < 5.0
         assert [line for line in server.asked if line.startswith("DELETE")]
         assert "cret" not in str(caught.value) and len(str(caught.value)) < 900
@@ -156,7 +156,7 @@ def test_whatever_a_search_answers_the_model_is_deleted_and_a_sentence_says_why(
 def test_values_of_solr_that_are_no_numbers(values: object) -> None:
     with serving({"search": body({"response": {"docs": [{"id": "a", "values": values}]}})}) as server:
         with pytest.raises(RankTuneError, match=r"answered with .* The model was deleted there"):
-            ship(MODEL, Target("solr"), QUERIES, to=f"http://{server.host}/solr/shop")
+            ship(MODEL, ExportOptions("solr"), QUERIES, to=f"http://{server.host}/solr/shop")
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
@@ -166,7 +166,7 @@ def test_a_redirect_is_not_followed(code: int, method: str) -> None:
         place = f"http://you:hidden@{other.host}/shop?token=abc"
         with serving({method: raw(b"", f"{code} Moved", f"Location: {place}")}) as server:
             with pytest.raises(RankTuneError, match=rf"answered {code} and points to http://you:\*\*\*@") as caught:
-                ship(MODEL, Target("opensearch"), QUERIES, to=f"http://me:secret@{server.host}/shop")
+                ship(MODEL, ExportOptions("opensearch"), QUERIES, to=f"http://me:secret@{server.host}/shop")
         assert other.asked == []
         assert not any(word in str(caught.value) for word in ("secret", "hidden", "abc"))
 
@@ -176,7 +176,7 @@ def test_a_redirect_is_not_followed(code: int, method: str) -> None:
 def test_a_refused_model_that_cannot_be_deleted_stays_live_and_both_is_said(search: str, refusal: str) -> None:
     with serving({"search": UNRULY[search], "DELETE": UNRULY[refusal]}) as server:
         with pytest.raises(DataError, match=r"(answered with|answered 401).*stays live.*DELETE http") as caught:
-            ship(MODEL, Target("elasticsearch", "mine"), QUERIES, to=f"http://{server.host}/shop")
+            ship(MODEL, ExportOptions("elasticsearch", "mine"), QUERIES, to=f"http://{server.host}/shop")
         assert "'mine'" in str(caught.value)
 
 
@@ -184,5 +184,5 @@ def test_a_refused_model_that_cannot_be_deleted_stays_live_and_both_is_said(sear
 def test_what_answers_creation_so_creates_nothing_that_is_believed(name: str) -> None:
     with serving({"PUT": UNRULY[name]}) as server:
         with pytest.raises(ParameterError, match=r"^(PUT http://127|the engine answered with)"):
-            ship(MODEL, Target("solr"), QUERIES, to=f"http://{server.host}/solr/shop")
+            ship(MODEL, ExportOptions("solr"), QUERIES, to=f"http://{server.host}/solr/shop")
         assert not [line for line in server.asked if line.startswith("POST")]

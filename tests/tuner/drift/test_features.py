@@ -12,7 +12,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import Damaged
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.tuner.drift.features import differences, largest_difference, moved
+from ranktune.tuner.drift.quality import differences, largest_difference, moved
 from ranktune.tuner.drift.reference import MAX_CELLS, MAX_FEATURES, STATISTICS, Reference
 
 LENGTH = 6

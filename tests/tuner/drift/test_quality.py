@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import ttest_ind, ttest_rel
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.drift.quality import Known, Quality, quality
+from ranktune.tuner.drift.quality import ExpectedQuality, Quality, quality
 from ranktune.tuner.statistics.measured import Interval
 
 ESTIMATE = Interval(0.5, 0.4, 0.6)
@@ -13,12 +13,14 @@ GENERATOR = np.random.default_rng(0)
 OLD, NEW = GENERATOR.beta(2, 1, 200), GENERATOR.beta(2, 1.4, 90)
 
 
-def found(new: Floats, ids: list[str], known: Known, rate: float = 0.05, weights: Floats | None = None) -> Quality:
+def found(
+    new: Floats, ids: list[str], known: ExpectedQuality, rate: float = 0.05, weights: Floats | None = None
+) -> Quality:
     return quality("ndcg@10", ids, new, weights, known, ESTIMATE, rate)
 
 
-def known(values: Floats = OLD, part: str = "test") -> Known:
-    return Known.of(part, [f"q{k}" for k in range(len(values))], values, None, ESTIMATE)
+def known(values: Floats = OLD, part: str = "test") -> ExpectedQuality:
+    return ExpectedQuality.of(part, [f"q{k}" for k in range(len(values))], values, None, ESTIMATE)
 
 
 def test_other_queries_are_compared_by_welchs_t() -> None:

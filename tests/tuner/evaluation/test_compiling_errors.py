@@ -58,7 +58,7 @@ def test_what_lasts_is_raised(module: str, times: int, monkeypatch: pytest.Monke
 
 
 PROGRAM = """
-from ranktune.solvers.core.grade_tree import offsets
+from ranktune.solvers.losses.window_sums import offsets
 from ranktune.tuner.evaluation.evaluate import compiled_at_last
 print(compiled_at_last(lambda: offsets(4)).sum())
 """

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.data.columns.encoding import Category, Encoding
+from ranktune.solvers.data.columns.encoding import Category, TableEncoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.evaluation.feature_costs import FeatureCosts, read_costs
 
@@ -35,7 +35,7 @@ def test_without_costs_features_are_counted() -> None:
 
 
 def test_the_features_of_one_column_are_computed_together() -> None:
-    encoding = Encoding(columns={"shop": Category(("a", "b"), False)})
+    encoding = TableEncoding(columns={"shop": Category(("a", "b"), False)})
     names = (*encoding.features_of("shop"), "price")
     queries = replace(described(names, len(names)), encoding=encoding)
     assert FeatureCosts.parse({"shop": 7}).of(queries).cost_of(np.arange(len(names))) == 8.0

@@ -109,26 +109,10 @@ def test_a_model_that_grows_is_kept_and_reported_until_its_fit_ends(
     assert len(list((folder / "kept").iterdir())) == 3  # the model, that to continue and its scores
 
 
-def test_a_finished_model_is_fitted_from_the_beginning(folder: Path) -> None:
-    task = task_of(folder, "squared errors")
-    first = attempt(task)
-    assert not first.unfinished
-    assert first.chosen is not None
-    again = attempt(replace(task, parameters={**task.parameters, "trees": int(first.chosen)}))
-    np.testing.assert_array_equal(again.per_query[METRIC], first.per_query[METRIC])
-
-
 def test_a_model_that_counts_with_all_rounds_is_finished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "monotonic", count(0.0).__next__)
     outcome = attempt(replace(task_of(folder, "squared errors"), limit=5.0, bound=10, least=10))
     assert (outcome.error, outcome.chosen, outcome.unfinished) == (None, 10.0, False)
-
-
-def test_an_evaluation_that_keeps_nothing_begins_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = task_of(folder, "squared errors")
-    whole = attempt(replace(task, keep=False))
-    again = attempt(replace(cut(task, monkeypatch), keep=False))
-    np.testing.assert_array_equal(again.per_query[METRIC], whole.per_query[METRIC])
 
 
 def test_where_the_stored_model_is_damaged_the_fit_begins_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.tuner.evaluation.outcome_checks import checked_outcome, comparable_outcome
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import Task, TaskOutcome
 from ranktune.tuner.storage.attributes import ERROR, RESTARTS
 from ranktune.tuner.storage.record import Record, number_of
 from tests.tuner.search.test_loop import STUDY, loop, smooth, task_of
@@ -25,13 +25,13 @@ class Awkward:
     def __init__(self, result: Any, folder: Path | None = None) -> None:
         self.result, self.folder = result, folder
 
-    def __call__(self, task: Task) -> Outcome:
+    def __call__(self, task: Task) -> TaskOutcome:
         if (task.solver, dict(task.parameters)) != BAD:
             return smooth(task)
         if self.folder is not None:
             with open(self.folder / "asked", "a") as file:
                 file.write("x")
-        return cast(Outcome, self.result() if callable(self.result) else self.result)
+        return cast(TaskOutcome, self.result() if callable(self.result) else self.result)
 
 
 def the_failure(trials: list[FrozenTrial], restarts: int = 0) -> str:
@@ -49,26 +49,29 @@ def the_failure(trials: list[FrozenTrial], restarts: int = 0) -> str:
     return str(failed.user_attrs[ERROR])
 
 
-def of(*values: Any) -> Outcome:
-    return Outcome({"ndcg@10": cast(Any, values[0] if len(values) == 1 else list(values))})
+def of(*values: Any) -> TaskOutcome:
+    return TaskOutcome({"ndcg@10": cast(Any, values[0] if len(values) == 1 else list(values))})
 
 
 RESULTS = {
-    "nothing": (None, "returned nothing, not an Outcome"),
-    "text": ("good", "returned a str, 'good', not an Outcome"),
-    "a number": (0.5, "returned a float, 0.5, not an Outcome"),
-    "another metric": (Outcome({"map": np.ones(2)}), "ndcg@10 is not among what the objective returned: map"),
-    "no metric": (Outcome(), "ndcg@10 is not among what the objective returned: nothing"),
+    "nothing": (None, "returned nothing, not a TaskOutcome"),
+    "text": ("good", "returned a str, 'good', not a TaskOutcome"),
+    "a number": (0.5, "returned a float, 0.5, not a TaskOutcome"),
+    "another metric": (TaskOutcome({"map": np.ones(2)}), "ndcg@10 is not among what the objective returned: map"),
+    "no metric": (TaskOutcome(), "ndcg@10 is not among what the objective returned: nothing"),
     "nan": (of(np.nan, np.nan), "ndcg@10 is not a finite number"),
     "inf": (of(0.5, np.inf), "ndcg@10 is infinite on 1 of 2"),
     "-inf": (of(-np.inf, -np.inf), "ndcg@10 is infinite on 2 of 2"),
     "another metric infinite": (
-        Outcome({"ndcg@10": np.ones(2), "map": np.array([0.5, -np.inf])}),
+        TaskOutcome({"ndcg@10": np.ones(2), "map": np.array([0.5, -np.inf])}),
         "map is infinite on 1 of 2",
     ),
     "above the metric": (of(0.5, 1.0087), "ndcg@10 is 1.0087 on a query, and 1 of 2 are outside of its range, 0 to 1"),
-    "below another metric": (Outcome({"ndcg@10": np.ones(2), "kendall": np.array([-1.5, 0.0])}), "kendall is -1.5 on"),
-    "a negative gain": (Outcome({"ndcg@10": np.ones(2), "dcg": np.array([9.0, -1.0])}), "dcg is -1 on a query"),
+    "below another metric": (
+        TaskOutcome({"ndcg@10": np.ones(2), "kendall": np.array([-1.5, 0.0])}),
+        "kendall is -1.5 on",
+    ),
+    "a negative gain": (TaskOutcome({"ndcg@10": np.ones(2), "dcg": np.array([9.0, -1.0])}), "dcg is -1 on a query"),
     "complex": (of(0.5, 0.5j), "is complex numbers"),
     "words": (of("0.5", "0.5"), "is text"),
     "objects": (of(0.5, None), "is objects"),
@@ -77,9 +80,9 @@ RESULTS = {
     "too short": (of([0.5]), "1 values, where other metrics or trials have 2"),
     "a table": (of([0.5, 0.5], [0.5, 0.5]), "has the shape"),
     "one number": (of(0.5), "has the shape"),
-    "unequal metrics": (Outcome({"ndcg@10": np.ones(2), "map": np.ones(3)}), "2 values, where other metrics"),
+    "unequal metrics": (TaskOutcome({"ndcg@10": np.ones(2), "map": np.ones(3)}), "2 values, where other metrics"),
     "other queries": (of(np.nan, 0.5), "no number on 1 queries that it judges in other trials"),
-    "a mapping of nothing": (Outcome(cast(Any, None)), "cannot be read"),
+    "a mapping of nothing": (TaskOutcome(cast(Any, None)), "cannot be read"),
 }
 
 
@@ -108,7 +111,7 @@ def test_the_length_that_counts_is_remembered_by_a_resumed_run(tmp_path: Path) -
 
 
 def test_odd_particulars_do_not_cost_the_trial() -> None:
-    odd = Outcome(
+    odd = TaskOutcome(
         {"ndcg@10": cast(Any, [1, 0])},
         seconds=float("nan"),
         nonzeros=cast(Any, "many"),
@@ -132,4 +135,4 @@ def test_a_sound_outcome_stays_what_it_is() -> None:
 
 
 def test_an_error_as_long_as_a_book_is_cut() -> None:
-    assert len(checked_outcome(Outcome(error="x" * 10**7)).error or "") <= 10_000
+    assert len(checked_outcome(TaskOutcome(error="x" * 10**7)).error or "") <= 10_000

@@ -11,7 +11,7 @@ import ranktune
 from ranktune import Study
 from ranktune.api import name_of
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.evaluation.feature_sets import HALF_LIFE, SHARES
+from ranktune.tuner.evaluation.feature_costs import HALF_LIFE, SHARES
 from ranktune.tuner.evaluation.fitting import weighed
 from ranktune.tuner.workers.executor import InProcess
 

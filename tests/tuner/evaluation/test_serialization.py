@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranktune.tuner.evaluation import serialization as outcomes
+from ranktune.tuner.evaluation import serialization
 from ranktune.tuner.evaluation.serialization import RESULT_CAP, pack, unpack
-from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.evaluation.task import TaskOutcome
 
-FULL = Outcome(
+FULL = TaskOutcome(
     per_query={"map": np.array([0.1, np.nan, 1.0 / 3.0]), "ndcg@10:letor": np.array([1.0, 0.0, np.inf])},
     nonzeros=3.5,
     seconds=0.1 + 0.2,
@@ -33,8 +33,8 @@ FULL = Outcome(
 )
 
 
-def assert_same(outcome: Outcome, other: Outcome) -> None:
-    for field in fields(Outcome):
+def assert_same(outcome: TaskOutcome, other: TaskOutcome) -> None:
+    for field in fields(TaskOutcome):
         a, b = getattr(outcome, field.name), getattr(other, field.name)
         if field.name == "per_query":
             assert list(a) == list(b)
@@ -48,14 +48,14 @@ def assert_same(outcome: Outcome, other: Outcome) -> None:
             np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("outcome", [FULL, Outcome(), Outcome(error="x\ny", given_up=True)])
-def test_an_outcome_comes_back_as_it_was(outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", [FULL, TaskOutcome(), TaskOutcome(error="x\ny", given_up=True)])
+def test_an_outcome_comes_back_as_it_was(outcome: TaskOutcome) -> None:
     assert_same(unpack(pack(outcome)), outcome)
 
 
 def test_what_is_too_large_is_a_failure_that_says_so() -> None:
     huge = np.broadcast_to(np.float64(0.5), RESULT_CAP // 8 + 1)
-    back = unpack(pack(Outcome({"map": huge}, begun=1.0, ended=2.0, worker="w")))
+    back = unpack(pack(TaskOutcome({"map": huge}, begun=1.0, ended=2.0, worker="w")))
     assert back.error == "its result takes 64 MB, more than 64"
     assert (back.begun, back.worker, dict(back.per_query)) == (1.0, "w", {})
 
@@ -71,7 +71,7 @@ def test_every_cut_is_a_failure_that_says_so() -> None:
 def test_changed_bytes_never_raise(place: int, byte: int) -> None:
     packed = bytearray(pack(FULL))
     packed[place] = byte
-    assert isinstance(unpack(bytes(packed)), Outcome)
+    assert isinstance(unpack(bytes(packed)), TaskOutcome)
 
 
 def member_of(packed: bytes) -> bytes:
@@ -80,7 +80,7 @@ def member_of(packed: bytes) -> bytes:
 
 
 def with_array(member: bytes, kind: int = zipfile.ZIP_STORED) -> bytes:
-    about = member_of(pack(Outcome({"map": np.zeros(3)})))
+    about = member_of(pack(TaskOutcome({"map": np.zeros(3)})))
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", kind) as archive:
         archive.writestr("header.npy", about)
@@ -97,7 +97,7 @@ def test_arrays_that_claim_to_be_huge_or_hold_objects_are_refused() -> None:
 
 
 def test_a_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outcomes, "RESULT_CAP", 10_000)
+    monkeypatch.setattr(serialization, "RESULT_CAP", 10_000)
     bomb = with_array(bytes(20_001), zipfile.ZIP_DEFLATED)
     assert len(bomb) < 1000
     assert "too large when unpacked" in str(unpack(bomb).error)

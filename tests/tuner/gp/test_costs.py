@@ -6,12 +6,12 @@ from optuna.trial import TrialState, create_trial
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp import proposal
 from ranktune.tuner.gp.acquisition import MIN_SECONDS, MIN_TRIALS, Acquisition, ImprovementPerCost, LogCost
-from ranktune.tuner.gp.encoding import Axis, Encoding
-from ranktune.tuner.gp.proposal import Trials, propose
+from ranktune.tuner.gp.encoding import Axis, SpaceEncoding
+from ranktune.tuner.gp.proposal import ObservedTrials, propose
 from ranktune.tuner.samplers.registry import make_sampler
 from tests.support.gp_samples import Bowl, check_gradient
 
-CUBE = Encoding((Axis("x"), Axis("y"), Axis("c", choices=3)))
+CUBE = SpaceEncoding((Axis("x"), Axis("y"), Axis("c", choices=3)))
 
 
 def sampled(n: int, seed: int = 0) -> tuple[Floats, Floats]:
@@ -66,11 +66,11 @@ def test_improvement_per_cost_has_the_gradient_of_its_values() -> None:
 def test_of_two_corners_as_good_the_cheap_one_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gains are symmetric about the middle of x, seconds are not."""
     monkeypatch.setattr(proposal, "share_after", lambda *_: 0.0)  # the trust region is in one of the corners
-    line = Encoding((Axis("x"), Axis("y")))
+    line = SpaceEncoding((Axis("x"), Axis("y")))
     rows = line.from_unit(np.random.default_rng(0).random((30, 2)))
     rows = np.vstack([rows, np.column_stack([1 - rows[:, 0], rows[:, 1]])])
     gains, seconds = -np.abs(np.abs(rows[:, 0] - 0.5) - 0.35), np.exp(6 * rows[:, 0])
-    trials = Trials(rows, gains, np.ones(60), np.empty((0, 2)), seconds=seconds)
+    trials = ObservedTrials(rows, gains, np.ones(60), np.empty((0, 2)), seconds=seconds)
     cheap = {
         power: sum(propose(line, trials, rows, np.random.default_rng(s), power=power).row[0] < 0.5 for s in range(20))
         for power in (0.0, 1.0)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ranktune.tuner.gp.encoding import MOST_CORNERS, Axis, Encoding, Rule, Rules, keys
+from ranktune.tuner.gp.encoding import MOST_CORNERS, Axis, AxisRule, AxisRules, SpaceEncoding, keys
 
 AXES = [
     Axis("real", -1.0, 3.0),
@@ -57,11 +57,11 @@ def test_a_value_that_a_log_axis_cannot_hold_has_no_place() -> None:
     assert np.isnan(Axis("x", 1.0, 2.0, log=True).encode(np.array([-1.0, 0.0]))).all()
 
 
-def conditional_cube() -> Encoding:
+def conditional_cube() -> SpaceEncoding:
     """A kind of two; a number for kind 0; a category for kind 1; a number where that category is 2."""
     axes = (Axis("kind", choices=2), Axis("x"), Axis("c", choices=3), Axis("y"))
-    rules = (Rule(1, 0, (0.0,)), Rule(2, 0, (1.0,)), Rule(3, 2, (2.0,)))
-    return Encoding(axes, Rules(rules))
+    rules = (AxisRule(1, 0, (0.0,)), AxisRule(2, 0, (1.0,)), AxisRule(3, 2, (2.0,)))
+    return SpaceEncoding(axes, AxisRules(rules))
 
 
 def test_rules_switch_children_of_children_off() -> None:
@@ -80,7 +80,7 @@ def test_distance_counts_one_for_each_category_that_differs() -> None:
 
 
 def test_many_categories_are_about_as_far_apart_in_few_columns() -> None:
-    encoding = Encoding((Axis("many", choices=2000), Axis("x")), Rules((Rule(0, 1, (0.0,)),)))
+    encoding = SpaceEncoding((Axis("many", choices=2000), Axis("x")), AxisRules((AxisRule(0, 1, (0.0,)),)))
     rows = np.stack([np.append(np.arange(2000.0), np.nan), np.full(2001, 0.25)], axis=1)
     embedded = encoding.embed(rows)
     assert embedded.shape[1] == MOST_CORNERS + 1
@@ -97,13 +97,13 @@ def test_masked_rows_that_are_one_configuration_have_one_key() -> None:
 
 def test_everything_counts_configurations_not_combinations() -> None:
     axes = (Axis("kind", choices=2), Axis("x", 0, 4, step=1), Axis("c", choices=3))
-    encoding = Encoding(axes, Rules((Rule(1, 0, (0.0,)), Rule(2, 0, (1.0,)))))
+    encoding = SpaceEncoding(axes, AxisRules((AxisRule(1, 0, (0.0,)), AxisRule(2, 0, (1.0,)))))
     all_rows = encoding.all_rows()
     assert all_rows is not None and len(all_rows) == 5 + 3
-    assert Encoding((Axis("real"),)).all_rows() is None
+    assert SpaceEncoding((Axis("real"),)).all_rows() is None
 
 
 def test_an_axis_with_one_value_takes_no_column() -> None:
-    encoding = Encoding((Axis("one", 2.0, 2.0), Axis("only", choices=1), Axis("x"), Axis("c", choices=3)))
+    encoding = SpaceEncoding((Axis("one", 2.0, 2.0), Axis("only", choices=1), Axis("x"), Axis("c", choices=3)))
     assert encoding.varying == (2, 3) and encoding.axis_of_column.tolist() == [0, 1, 1, 1]
     assert encoding.embed(np.array([[0.5, 0, 0.25, 1]])).tolist() == [[0.25, 0, np.sqrt(0.5), 0]]

@@ -9,8 +9,8 @@ from ranktune.tuner.gp import hyperparameters
 from ranktune.tuner.gp.hyperparameters import (
     MAX_FITTED_TRIALS,
     SAMPLES,
+    FittedTrials,
     HyperparameterDensity,
-    Observed,
     chain,
     maximum_a_posteriori,
 )
@@ -80,7 +80,7 @@ def test_the_axis_that_matters_gets_the_short_length_scale() -> None:
 @pytest.mark.parametrize("gains", [[0.3], [0.5, 0.5, 0.5], [1.0, 2.0]])
 def test_few_or_equal_gains_give_finite_hyperparameters(gains: list[float]) -> None:
     E = np.random.default_rng(0).random((len(gains), 2))
-    assert np.isfinite(Observed(E, np.array(gains), np.ones(len(gains)), np.arange(2)).fit()).all()
+    assert np.isfinite(FittedTrials(E, np.array(gains), np.ones(len(gains)), np.arange(2)).fit()).all()
 
 
 def test_samples_are_distributed_as_the_density() -> None:
@@ -104,13 +104,13 @@ def test_samples_of_a_fit_are_spread_and_the_same_after_the_cache_is_empty() -> 
     generator = np.random.default_rng(0)
     E, axes = generator.random((30, 6)), np.arange(6)
     gains = -((E[:, :2] - 0.4) ** 2).sum(axis=1)
-    known = Observed(E, gains, np.ones(30), axes).samples()
+    known = FittedTrials(E, gains, np.ones(30), axes).samples()
     assert known.shape == (SAMPLES, 8) and len(np.unique(known, axis=0)) == SAMPLES
     whole = taken(HyperparameterDensity(E, standardise(gains), np.ones(30), axes), known[0], 3000)
     assert 0.5 < np.median(known.std(axis=0) / whole.std(axis=0)) < 1.5
     hyperparameters._samples.cache_clear()
     hyperparameters._maximum.cache_clear()
-    assert np.array_equal(Observed(E, gains, np.ones(30), axes).samples(), known)
+    assert np.array_equal(FittedTrials(E, gains, np.ones(30), axes).samples(), known)
 
 
 def test_samples_stay_in_the_box_and_leave_their_start_alone() -> None:
@@ -129,10 +129,10 @@ def test_fit_depends_on_the_trials_alone_and_is_renewed_every_few(
 ) -> None:
     E = np.random.default_rng(0).random((last, 2))
     gains, v, axis_of_column = -((E - 0.4) ** 2).sum(axis=1), np.ones(last), np.arange(2)
-    thetas = [Observed(E[:k], gains[:k], v[:k], axis_of_column).fit().tolist() for k in range(first, last + 1)]
+    thetas = [FittedTrials(E[:k], gains[:k], v[:k], axis_of_column).fit().tolist() for k in range(first, last + 1)]
     assert fewest <= len({tuple(theta) for theta in thetas}) <= most
     hyperparameters._maximum.cache_clear()
-    assert Observed(E, gains, v, axis_of_column).fit().tolist() == thetas[-1]
+    assert FittedTrials(E, gains, v, axis_of_column).fit().tolist() == thetas[-1]
 
 
 def test_extra_noise_is_absolute_in_units_of_the_gains() -> None:
@@ -141,9 +141,9 @@ def test_extra_noise_is_absolute_in_units_of_the_gains() -> None:
     gains = np.sin(6 * E[:, 0])
     extra = np.where(np.arange(30) % 3 == 0, 0.04, 0.0)
     gains = gains + np.sqrt(extra) * generator.standard_normal(30)
-    fitted = Observed(E, gains, np.ones(30), axis_of_column, extra=extra).fit()
-    scaled = Observed(E, 1000 * gains, np.ones(30), axis_of_column, extra=1e6 * extra).fit()
+    fitted = FittedTrials(E, gains, np.ones(30), axis_of_column, extra=extra).fit()
+    scaled = FittedTrials(E, 1000 * gains, np.ones(30), axis_of_column, extra=1e6 * extra).fit()
     np.testing.assert_allclose(fitted, scaled, atol=1e-3)
-    unknown = Observed(E, gains, np.ones(30), axis_of_column).fit()
+    unknown = FittedTrials(E, gains, np.ones(30), axis_of_column).fit()
     assert fitted[-1] < unknown[-1] - 1  # what is known of some is not blamed on all
-    assert Observed(E, gains, np.ones(30), axis_of_column, extra=0.0 * extra).fit().tolist() == unknown.tolist()
+    assert FittedTrials(E, gains, np.ones(30), axis_of_column, extra=0.0 * extra).fit().tolist() == unknown.tolist()

@@ -9,7 +9,7 @@ from ranktune.tuner.gp.paths import (
     FRONT_SOFTNESS,
     MOST_EXACT,
     SOFTNESS,
-    Mixture,
+    PathMixture,
     Paths,
     PathwiseImprovement,
     smoothed_improvement,
@@ -44,7 +44,7 @@ def test_paths_with_shared_frequencies_are_independent_given_them() -> None:
 def test_paths_at_trials_are_their_values_there() -> None:
     some, E, _y = posterior()
     first, second = (Paths.drawn(some, np.random.default_rng(seed), 16) for seed in (0, 1))
-    mixture = Mixture((first, second.averaged()))
+    mixture = PathMixture((first, second.averaged()))
     np.testing.assert_allclose(mixture.at_trials, mixture.values(E), atol=1e-9)
 
 
@@ -69,7 +69,7 @@ def test_the_mean_of_paths_is_one_path_that_varies_less() -> None:
 def test_gradients_are_of_the_weighted_sum() -> None:
     some, _, _y = posterior()
     first, second = (Paths.drawn(some, np.random.default_rng(seed), 2) for seed in (0, 1))
-    paths = Mixture((first, second))
+    paths = PathMixture((first, second))
     E, u = embedded(5, 2), np.random.default_rng(1).normal(size=(5, 4))
     values, gradients = paths.with_gradients(E)
     np.testing.assert_allclose(values, np.hstack([first.values(E), second.values(E)]), atol=1e-10)

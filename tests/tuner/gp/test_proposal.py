@@ -7,7 +7,7 @@ import pytest
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp import hyperparameters
 from ranktune.tuner.gp.acquisition import MAX_TIES, TIE_MARGIN, ExpectedImprovement, tie_margin
-from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules
+from ranktune.tuner.gp.encoding import Axis, AxisRule, AxisRules, SpaceEncoding
 from ranktune.tuner.gp.hyperparameters import HyperparameterDensity, maximum_a_posteriori
 from ranktune.tuner.gp.paths import REFERENCE_DEPTH, REFERENCE_MARGIN, PathwiseImprovement, on_front, reference_point
 from ranktune.tuner.gp.proposal import (
@@ -16,11 +16,11 @@ from ranktune.tuner.gp.proposal import (
     MAX_TRIALS,
     MIXED,
     THOMPSON,
-    Trials,
+    ObservedTrials,
     propose,
 )
 
-CUBE = Encoding((Axis("x"), Axis("y"), Axis("c", choices=3)))
+CUBE = SpaceEncoding((Axis("x"), Axis("y"), Axis("c", choices=3)))
 
 
 def gains_of(rows: Floats) -> Floats:
@@ -28,9 +28,9 @@ def gains_of(rows: Floats) -> Floats:
     return result
 
 
-def trials(n: int = 20, seed: int = 0, pending: Floats | None = None) -> Trials:
+def trials(n: int = 20, seed: int = 0, pending: Floats | None = None) -> ObservedTrials:
     rows = CUBE.from_unit(np.random.default_rng(seed).random((n, 3)))
-    return Trials(rows, gains_of(rows), np.ones(n), np.empty((0, 3)) if pending is None else pending)
+    return ObservedTrials(rows, gains_of(rows), np.ones(n), np.empty((0, 3)) if pending is None else pending)
 
 
 @pytest.mark.parametrize("acquisition", ACQUISITIONS)
@@ -40,7 +40,7 @@ class TestEveryAcquisition:
         for number in range(12):
             row = propose(CUBE, seen, seen.rows, np.random.default_rng(number), acquisition).row
             rows = np.vstack([seen.rows, row])
-            seen = Trials(rows, gains_of(rows), np.ones(len(rows)), seen.pending)
+            seen = ObservedTrials(rows, gains_of(rows), np.ones(len(rows)), seen.pending)
         assert seen.gains[8:].max() > (-0.05 if acquisition == THOMPSON else -0.01)  # one draw explores more
 
     def test_the_generator_alone_decides(self, acquisition: str) -> None:
@@ -55,14 +55,14 @@ class TestEveryAcquisition:
         for given, gains in (
             (rows, np.zeros(20)), (rows, np.full(20, 3.0)), (rows[:1], np.zeros(1)), (repeated, gains_of(repeated)),
         ):  # fmt: skip
-            seen = Trials(given, gains, np.ones(len(gains)), np.empty((0, 3)))
+            seen = ObservedTrials(given, gains, np.ones(len(gains)), np.empty((0, 3)))
             row = propose(CUBE, seen, given, np.random.default_rng(0), acquisition).row
             assert np.isfinite(row).all() and row.tolist() not in given.tolist()
 
     def test_inactive_parameters_stay_inactive(self, acquisition: str) -> None:
-        encoding = Encoding(CUBE.axes, Rules((Rule(0, 2, (0.0,)), Rule(1, 2, (1.0, 2.0)))))
+        encoding = SpaceEncoding(CUBE.axes, AxisRules((AxisRule(0, 2, (0.0,)), AxisRule(1, 2, (1.0, 2.0)))))
         rows = encoding.masked(trials().rows)
-        seen = Trials(rows, np.random.default_rng(0).normal(size=20), np.ones(20), np.empty((0, 3)))
+        seen = ObservedTrials(rows, np.random.default_rng(0).normal(size=20), np.ones(20), np.empty((0, 3)))
         for seed in range(5):
             row = propose(encoding, seen, None, np.random.default_rng(seed), acquisition).row
             assert np.isnan(row).tolist() == [row[2] != 0, row[2] == 0, False]
@@ -70,11 +70,11 @@ class TestEveryAcquisition:
 
 @pytest.mark.parametrize("acquisition", [EI, MIXED])
 def test_a_pending_configuration_repels(acquisition: str) -> None:
-    line = Encoding((Axis("x"),))
+    line = SpaceEncoding((Axis("x"),))
     rows = np.array([[0.0], [0.1], [0.2], [0.8], [0.9], [1.0]])  # the middle is unknown, and attracts
     gains = np.array([-0.5, 1.0, -0.5, -0.5, 1.0, -0.5])
-    idle = Trials(rows, gains, np.ones(6), np.empty((0, 1)))
-    busy = Trials(rows, gains, np.ones(6), np.array([[0.5]]))
+    idle = ObservedTrials(rows, gains, np.ones(6), np.empty((0, 1)))
+    busy = ObservedTrials(rows, gains, np.ones(6), np.array([[0.5]]))
     near = [
         sum(
             abs(propose(line, seen, None, np.random.default_rng(s), acquisition).row[0] - 0.5) < 0.05 for s in range(40)
@@ -92,8 +92,8 @@ def test_what_is_known_of_a_part_of_the_folds_counts_by_its_noise() -> None:
 
 
 def test_nothing_to_vary() -> None:
-    encoding = Encoding((Axis("one", 2.0, 2.0), Axis("only", choices=1)))
-    seen = Trials(np.array([[0.5, 0.0]]), np.zeros(1), np.ones(1), np.empty((0, 2)))
+    encoding = SpaceEncoding((Axis("one", 2.0, 2.0), Axis("only", choices=1)))
+    seen = ObservedTrials(np.array([[0.5, 0.0]]), np.zeros(1), np.ones(1), np.empty((0, 2)))
     assert propose(encoding, seen, None, np.random.default_rng(0)).row.tolist() == [0.5, 0.0]
 
 

@@ -6,15 +6,15 @@ import scipy
 from scipy.stats import qmc
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules, covered
+from ranktune.tuner.gp.encoding import Axis, AxisRule, AxisRules, SpaceEncoding, covered
 from ranktune.tuner.gp.search import BITS, DIMENSIONS, ascend, maximise, quasi_random, sobol_points
 from tests.support.gp_samples import Bowl
 
 
-def mixed_cube() -> Encoding:
+def mixed_cube() -> SpaceEncoding:
     whole, few = Axis("whole", 0, 200, step=1), Axis("few", 1, 5, step=1)
     axes = (Axis("kind", choices=3), Axis("x"), whole, Axis("c", choices=4), few)
-    return Encoding(axes, Rules((Rule(1, 0, (0.0, 2.0)), Rule(3, 0, (1.0,)))))
+    return SpaceEncoding(axes, AxisRules((AxisRule(1, 0, (0.0, 2.0)), AxisRule(3, 0, (1.0,)))))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -38,7 +38,7 @@ def test_what_is_taken_is_not_returned() -> None:
 
 
 def test_a_small_space_is_used_up_best_first_and_then_repeats() -> None:
-    encoding = Encoding((Axis("a", choices=3), Axis("b", 0, 3, step=1)))
+    encoding = SpaceEncoding((Axis("a", choices=3), Axis("b", 0, 3, step=1)))
     acquisition_function = Bowl(encoding.embed(np.array([[1.0, 0.375]]))[0])
     taken = np.empty((0, 2))
     values = []

@@ -7,10 +7,7 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp import proposal
-from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules, covered
-from ranktune.tuner.gp.proposal import Trials, propose
-from ranktune.tuner.gp.search import maximise
-from ranktune.tuner.gp.trust_region import (
+from ranktune.tuner.gp.acquisition import (
     FIRST_COUNTED,
     FORGETTING,
     INITIAL_SIDE,
@@ -25,19 +22,22 @@ from ranktune.tuner.gp.trust_region import (
     share_after,
     side_after,
 )
+from ranktune.tuner.gp.encoding import Axis, AxisRule, AxisRules, SpaceEncoding, covered
+from ranktune.tuner.gp.proposal import ObservedTrials, propose
+from ranktune.tuner.gp.search import maximise
 from tests.support.gp_samples import Bowl
 
 NUMBERS = (Axis("x"), Axis("y"), Axis("whole", 0, 200, step=1))
-CUBE = Encoding((*NUMBERS, Axis("a", choices=4), Axis("b", choices=3), Axis("c", choices=5)))
-RULES = Rules((Rule(1, 0, (0.0, 2.0)), Rule(2, 0, (1.0,)), Rule(3, 0, (1.0,))))
-CONDITIONAL = Encoding((Axis("kind", choices=3), Axis("x"), Axis("y"), Axis("c", choices=4), Axis("z")), RULES)
+CUBE = SpaceEncoding((*NUMBERS, Axis("a", choices=4), Axis("b", choices=3), Axis("c", choices=5)))
+RULES = AxisRules((AxisRule(1, 0, (0.0, 2.0)), AxisRule(2, 0, (1.0,)), AxisRule(3, 0, (1.0,))))
+CONDITIONAL = SpaceEncoding((Axis("kind", choices=3), Axis("x"), Axis("y"), Axis("c", choices=4), Axis("z")), RULES)
 
 
-def rows_of(encoding: Encoding, count: int = 500, seed: int = 0) -> Floats:
+def rows_of(encoding: SpaceEncoding, count: int = 500, seed: int = 0) -> Floats:
     return encoding.from_unit(np.random.default_rng(seed).random((count, len(encoding.axes))))
 
 
-def region_of(encoding: Encoding, side: float, seed: int = 1) -> TrustRegion:
+def region_of(encoding: SpaceEncoding, side: float, seed: int = 1) -> TrustRegion:
     generator = np.random.default_rng(seed)
     return TrustRegion.around(
         encoding, rows_of(encoding, 1, seed)[0], side, generator.uniform(0.3, 3.0, len(encoding.varying))
@@ -92,7 +92,7 @@ class TestShare:
 @pytest.mark.parametrize("encoding", [CUBE, CONDITIONAL])
 @pytest.mark.parametrize("side", [INITIAL_SIDE, 0.3, MIN_SIDE])
 class TestRegion:
-    def test_rows_moved_into_it_are_in_it_and_those_in_it_stay(self, encoding: Encoding, side: float) -> None:
+    def test_rows_moved_into_it_are_in_it_and_those_in_it_stay(self, encoding: SpaceEncoding, side: float) -> None:
         region, generator = region_of(encoding, side), np.random.default_rng(2)
         rows = rows_of(encoding)
         inside = region.within(rows, generator)
@@ -101,12 +101,12 @@ class TestRegion:
         np.testing.assert_array_equal(region.within(inside, generator), inside)
         assert region.holds(region.spread(rows, generator)).all()
 
-    def test_a_larger_set_contains_the_smaller_set(self, encoding: Encoding, side: float) -> None:
+    def test_a_larger_set_contains_the_smaller_set(self, encoding: SpaceEncoding, side: float) -> None:
         region, generator = region_of(encoding, side), np.random.default_rng(2)
         smaller = region_of(encoding, 0.5 * side)
         assert region.holds(smaller.spread(rows_of(encoding), generator)).all()
 
-    def test_it_is_filled_from_end_to_end(self, encoding: Encoding, side: float) -> None:
+    def test_it_is_filled_from_end_to_end(self, encoding: SpaceEncoding, side: float) -> None:
         region = region_of(encoding, side)
         rows = region.spread(rows_of(encoding, 4000), np.random.default_rng(2))
         width = region.high - region.low
@@ -152,7 +152,7 @@ def test_the_search_finds_what_is_best_in_it(seed: int) -> None:
 
 
 def test_where_all_of_it_is_taken_the_search_goes_on_elsewhere() -> None:
-    encoding = Encoding((Axis("whole", 0, 9999, step=1), Axis("c", choices=2)))
+    encoding = SpaceEncoding((Axis("whole", 0, 9999, step=1), Axis("c", choices=2)))
     middle = encoding.snap(np.array([[0.5, 0.0]]))[0]
     region = TrustRegion.around(encoding, middle, MIN_SIDE, np.ones(2))
     all_rows = np.array([[place, c] for place in encoding.axes[0].grid() for c in (0.0, 1.0)])
@@ -165,10 +165,10 @@ def test_where_all_of_it_is_taken_the_search_goes_on_elsewhere() -> None:
 
 class TestProposals:
     @staticmethod
-    def trials(n: int = 25) -> Trials:
+    def trials(n: int = 25) -> ObservedTrials:
         rows = rows_of(CUBE, n)
         gains = -((rows[:, 0] - 0.3) ** 2) - (rows[:, 1] - 0.6) ** 2 - 0.3 * (rows[:, 3] != 1) - 0.1 * rows[:, 2]
-        return Trials(rows, gains, np.ones(n), np.empty((0, 6)))
+        return ObservedTrials(rows, gains, np.ones(n), np.empty((0, 6)))
 
     def test_they_stay_close_where_they_look_closely(self, monkeypatch: pytest.MonkeyPatch) -> None:
         trials = self.trials()
@@ -190,9 +190,12 @@ class TestProposals:
         assert propose(CUBE, trials, None, generator, "ei").gain is not None
         propose(CUBE, replace(trials, more=(trials.rows[:, 0],)), None, generator)
         propose(CUBE, replace(trials, constraints=(trials.rows[:, 0] - 0.5,)), None, generator)
-        small = Encoding((Axis("whole", 0, 20, step=1), Axis("c", choices=2)))
+        small = SpaceEncoding((Axis("whole", 0, 20, step=1), Axis("c", choices=2)))
         rows = rows_of(small, 8)
-        assert propose(small, Trials(rows, rows[:, 0], np.ones(8), np.empty((0, 2))), None, generator).gain is not None
+        assert (
+            propose(small, ObservedTrials(rows, rows[:, 0], np.ones(8), np.empty((0, 2))), None, generator).gain
+            is not None
+        )
         timed = replace(trials, seconds=1.0 + trials.rows[:, 0])
         for power in (0.0, 0.3):
             with pytest.raises(TypeError, match="not callable"):

@@ -10,7 +10,7 @@ import pytest
 from polars import col
 from scipy.stats import binomtest
 
-from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.clicks.reading.account import ReadingAccount
 from ranktune.solvers.core.arrays import Array
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.tuner.interleaving import judge
@@ -24,7 +24,7 @@ from tests.support.interleaving import all_lists, credit, patterns
 def searches(outcome: Array, user: Array | None = None) -> Searches:
     own = np.arange(len(outcome))
     return Searches(
-        "team-draft", outcome, own, own if user is None else user, outcome != 0, user is not None, Account()
+        "team-draft", outcome, own, own if user is None else user, outcome != 0, user is not None, ReadingAccount()
     )
 
 
@@ -71,7 +71,7 @@ def test_outcomes_are_those_of_scalar_credit_in_both_forms(tmp_path: Path, metho
 def test_tallies_count_searches_and_queries() -> None:
     outcome, query = np.array([1, 1, 1, -1, -1, 0]), np.array([0, 0, 0, 1, 2, 3])
     found = judged(
-        Searches("team-draft", outcome, query, query, outcome != 0, False, Account()), np.random.default_rng(0)
+        Searches("team-draft", outcome, query, query, outcome != 0, False, ReadingAccount()), np.random.default_rng(0)
     )
     assert (found.searches.wins, found.searches.ties, found.searches.losses) == (3, 1, 2)
     assert (found.queries.wins, found.queries.ties, found.queries.losses) == (1, 1, 2)

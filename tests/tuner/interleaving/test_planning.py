@@ -8,8 +8,7 @@ from scipy.stats import binom, multinomial
 
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.tuner.interleaving import plan
-from ranktune.tuner.interleaving.judging import judged
-from ranktune.tuner.interleaving.planning import sizes
+from ranktune.tuner.interleaving.judging import judged, sizes
 from ranktune.tuner.interleaving.searches import Searches
 from tests.tuner.interleaving.test_judging import searches
 

@@ -10,8 +10,9 @@ import pytest
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.tuner.one_pass import checkpoint, tuning
-from ranktune.tuner.one_pass.race import Look
+from ranktune.tuner.one_pass import tuning
+from ranktune.tuner.one_pass import tuning as checkpoint
+from ranktune.tuner.one_pass.result import Look
 from ranktune.tuner.one_pass.tuning import OnePassTuning
 from tests.support.pass_samples import linear_queries
 

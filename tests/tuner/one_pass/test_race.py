@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ranktune.tuner.one_pass import race
+from ranktune.tuner.one_pass import result
 from ranktune.tuner.policy.policy import POLICY
 
 
 def test_looks_double_the_queries_and_halve_the_places() -> None:
-    looks = race.looks(10_000, 64, 16)
+    looks = result.looks(10_000, 64, 16)
     assert [look.after for look in looks] == [156, 312, 625, 1250, 2500, 5000, 10_000]
     assert [look.places for look in looks] == [32, 16, 16, 16, 16, 16, 16]
     assert [look.counted for look in looks] == [78, 78, 157, 313, 625, 1250, 2500]
@@ -23,7 +23,7 @@ def test_looks_double_the_queries_and_halve_the_places() -> None:
 def test_looks_end_with_the_queries_and_never_leave_no_place(
     n_queries: int, configurations: int, survivors: int
 ) -> None:
-    looks = race.looks(n_queries, configurations, survivors)
+    looks = result.looks(n_queries, configurations, survivors)
     assert looks[-1].after == n_queries and not looks[-1].fresh
     assert all(0 < look.survivors <= look.places <= configurations for look in looks)
     assert [look.after for look in looks] == sorted({look.after for look in looks})
@@ -38,7 +38,7 @@ def test_the_test_is_students_paired_one() -> None:
         k != best and stats.ttest_rel(known[k], known[best], alternative="less").pvalue < POLICY.race.level / (3 * 4)
         for k in range(5)
     ]
-    assert race.Standing.of(values, 3).worse.tolist() == expected
+    assert result.Standing.of(values, 3).worse.tolist() == expected
     assert 0 < sum(expected) < 4
 
 
@@ -50,7 +50,7 @@ def test_the_best_wins_where_it_is_best() -> None:
         for n, places in ((80, 16), (160, 8), (320, 8), (640, 8)):
             hard = generator.normal(0.5, 0.3, size=n)
             values = hard - gaps[rows, None] + generator.normal(0.0, 0.1, size=(len(rows), n))
-            rows = rows[race.Standing.of(values, 4).going_on(places)]
+            rows = rows[result.Standing.of(values, 4).going_on(places)]
         won += int(rows[0] == 0)
     assert won >= 45
 
@@ -58,5 +58,5 @@ def test_the_best_wins_where_it_is_best() -> None:
 def test_queries_that_are_skipped_or_never_differ_drop_nobody() -> None:
     equal, skipped = np.ones((3, 50)), np.full((3, 50), np.nan)
     for values in (equal, skipped):
-        standing = race.Standing.of(values, 5)
+        standing = result.Standing.of(values, 5)
         assert not standing.worse.any() and standing.going_on(3).tolist() == [0, 1, 2]

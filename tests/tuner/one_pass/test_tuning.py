@@ -11,10 +11,10 @@ from ranktune.solvers.core.errors import AllFailed, DataError, ParameterError, S
 from ranktune.solvers.core.space import Float
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.tuner.one_pass import checkpoint, tuning
-from ranktune.tuner.one_pass.checkpoint import Checkpoint
-from ranktune.tuner.one_pass.result import Configuration, ConfigurationSpace
-from ranktune.tuner.one_pass.tuning import OnePassTuning
+from ranktune.tuner.one_pass import tuning
+from ranktune.tuner.one_pass import tuning as checkpoint
+from ranktune.tuner.one_pass.result import ConfigurationSpace, PassConfiguration
+from ranktune.tuner.one_pass.tuning import OnePassTuning, PassCheckpoint
 from tests.support.pass_samples import linear_queries
 
 METRIC = parse_metric("ndcg@5")
@@ -52,10 +52,10 @@ def test_the_model_is_the_best_configuration_fitted_once() -> None:
 
 def as_in_earlier_releases(path: Path) -> None:
     """Write a checkpoint anew with values of queries that do not count at the next look, before the others."""
-    about, arrays = Checkpoint(path, {}).load() or ({}, {})
+    about, arrays = PassCheckpoint(path, {}).load() or ({}, {})
     window = arrays["window"]
     arrays["window"] = np.hstack([np.full((len(window), 7), 9.0), window])
-    Checkpoint(path, about["declared"]).save(about, arrays)
+    PassCheckpoint(path, about["declared"]).save(about, arrays)
 
 
 @pytest.mark.parametrize(("is_sparse", "is_earlier"), [(False, False), (True, False), (False, True)])
@@ -105,7 +105,7 @@ def test_a_checkpoint_of_something_else_or_a_damaged_one_is_refused(tmp_path: Pa
         path.write_bytes(damaged)
         with pytest.raises(StudyError, match=r"is damaged|another pass"):
             tuned(queries, path=path)
-    Checkpoint(path, {}).save({"format": 99}, {})
+    PassCheckpoint(path, {}).save({"format": 99}, {})
     with pytest.raises(StudyError, match="has the format 99"):
         tuned(queries, path=path)
 
@@ -131,7 +131,7 @@ def test_configurations_that_overflow_leave_the_pass() -> None:
         OnePassTuning(huge, METRIC, ("ElasticRank",), 4, 4, 0).run()
 
 
-def number_of(point: Configuration, name: str) -> float:
+def number_of(point: PassConfiguration, name: str) -> float:
     value = point.parameters[name]
     assert isinstance(value, float)
     return value

@@ -73,14 +73,6 @@ def test_a_blend_of_some_models_is_as_if_there_were_no_others() -> None:
         assert blend.shares.sum() == pytest.approx(1.0) and not np.delete(blend.shares, some).any()
 
 
-def test_models_that_err_apart_are_better_together() -> None:
-    own = [noisy(seed) for seed in range(4)]
-    blend = choose_blend(scaled(*own), APART, QUERIES, METRIC, FOLDS)
-    assert float(np.nanmean(blend.per_query)) > max(METRIC.mean(one, QUERIES) for one in own) + 0.02
-    assert blend.shares.sum() == pytest.approx(1.0)
-    assert (blend.shares > 0.1).all()
-
-
 def test_the_perfect_model_takes_all() -> None:
     own = [TRUTH, *(np.random.default_rng(100 + seed).normal(size=len(TRUTH)) for seed in range(3))]
     blend = choose_blend(scaled(*own), APART, QUERIES, METRIC, FOLDS)
@@ -199,20 +191,6 @@ def test_what_is_told_beyond_doubt_takes_the_place_of_what_is_simpler() -> None:
     assert first_unless_better([simple, simple + noise + 3.1 * error], better=3.0) == 1
     many = [np.tile(values, 3) for values in (simple, simple + noise + 0.4 * error)]  # of 1,200 queries: .7 errors
     assert first_unless_better(many) == 1
-
-
-def test_heavy_queries_choose_the_model_that_is_good_on_them() -> None:
-    first = np.arange(len(TRUTH)) < len(TRUTH) // 2
-    noise = np.random.default_rng(1).normal(size=len(TRUTH))
-    models = scaled(np.where(first, TRUTH, noise), np.where(first, noise, TRUTH))
-    weights_of = np.where(np.arange(QUERIES.n_queries) < QUERIES.n_queries // 2, 30.0, 1.0)
-    per_query = np.stack([METRIC.per_query(model, QUERIES) for model in models])
-    for k, weights in enumerate((weights_of, weights_of[::-1])):
-        own = QUERIES.weighted_by(weights)
-        blend = choose_blend(models, APART[:2], own, METRIC, query_folds(own, 5, 0))
-        assert blend.shares[k] > 0.9
-        np.testing.assert_array_equal(nested_choice(per_query, FOLDS, weights), per_query[k])
-        assert first_unless_better(list(per_query), weights) == k
 
 
 def test_integer_weights_choose_as_repeated_queries() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.first import first_configurations
-from ranktune.tuner.selection.rows import Row
+from ranktune.tuner.selection.rows import LeaderboardRow
 from ranktune.tuner.study.declaration import Study
 from tests.support.engine_samples import graded
 from tests.support.paths import ROOT
@@ -34,9 +34,8 @@ TECHNICAL = {
     "tuner/splits/seals.py": {"_ATTEMPTS"},
     "tuner/splits/split.py": {"ALIKE"},
     "tuner/splits/store.py": {"MAX_MAPPED"},
-    "tuner/one_pass/checkpoint.py": {"FORMAT", "SECONDS", "SHARE_OF_WRITING"},
+    "tuner/one_pass/tuning.py": {"FORMAT", "SECONDS", "SHARE_OF_WRITING", "SAMPLE_ROWS", "BLOCK_ROWS"},
     "tuner/one_pass/result.py": {"FIXED", "Z"},
-    "tuner/one_pass/tuning.py": {"SAMPLE_ROWS", "BLOCK_ROWS"},
 }  # fmt: skip
 """Numbers that decide nothing: intervals of polling, tolerances, sizes of blocks, what is shown, how the estimate is
 computed."""
@@ -60,12 +59,6 @@ def test_modules_that_carry_out_decisions_have_no_thresholds() -> None:
     assert {name: numbers for name, numbers in known.items() if numbers} == TECHNICAL
 
 
-def test_a_threshold_is_found_wherever_its_number_stands(tmp_path: Path) -> None:
-    file = tmp_path / "module.py"
-    file.write_text("A, B = 1, 2.0\nC: float = -1.0 / 30.0\nD = frozenset({1})\nE = True\nF = 'x'\ndef f(): G = 1\n")
-    assert list(numbers_of(file)) == ["A", "B", "C", "D"]
-
-
 def test_every_threshold_says_what_it_is() -> None:
     groups = [POLICY, *(getattr(POLICY, field.name) for field in fields(POLICY))]
     for group in filter(is_dataclass, groups):
@@ -75,10 +68,10 @@ def test_every_threshold_says_what_it_is() -> None:
         assert [name for names in described for name in names.split(", ")] == [field.name for field in fields(group)]
 
 
-def delivered(folder: Path, ahead: float) -> Row:
+def delivered(folder: Path, ahead: float) -> LeaderboardRow:
     """The row of the only solver in a study whose trials must be so many standard errors ahead."""
     policy = replace(POLICY, choice=replace(POLICY.choice, ahead=ahead))
-    split = Split("", graded(30, 2, noise=2.0), None, graded(9, 2))
+    split = QuerySplit("", graded(30, 2, noise=2.0), None, graded(9, 2))
     result = run_by(policy, folder, split, solvers=("RidgeRanker",), trials=8, sampler="random", full=True)
     return next(row for row in result.leaderboard if not row.is_blend)
 

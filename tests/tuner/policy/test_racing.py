@@ -193,19 +193,6 @@ def test_weights_say_which_queries_decide() -> None:
     assert estimate.value == pytest.approx(np.average(partial[known], weights=query_weights[known]))
 
 
-def test_equal_weights_change_no_race() -> None:
-    generator = np.random.default_rng(3)
-    for _ in range(30):
-        values, incumbent = generator.random(60) - 0.15, generator.random(60)
-        values[generator.permutation(60)[:30]] = np.nan
-        ones = np.full(60, 2.5)
-        assert is_significantly_worse(values, incumbent, 2) == is_significantly_worse(
-            values, incumbent, 2, weights=ones
-        )
-        plain, weighted = estimate_in_full(values, incumbent), estimate_in_full(values, incumbent, ones)
-        assert (plain.value, plain.variance) == pytest.approx((weighted.value, weighted.variance), rel=1e-12)
-
-
 def test_a_few_queries_of_large_weight_stop_no_trial() -> None:
     """Eight queries differ, but one of them has nearly all the weight: its difference says little of the others."""
     incumbent, values = np.full(40, 0.5), np.full(40, np.nan)

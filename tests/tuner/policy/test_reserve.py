@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranktune.tuner.policy.actions import Bag, Blend, Rescore
+from ranktune.tuner.policy.actions import Bag, BlendTrials, Rescore
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.policy.reserve import Durations, Took, explaining
 from ranktune.tuner.selection.finals import Candidate
@@ -145,7 +145,7 @@ def test_parts_are_refitted_while_there_is_time_and_else_used_as_their_trials_le
 
     def chosen(left: float, *, kept: bool = True) -> tuple[list[int], list[int]]:
         bag = END.after_blending(plain, 2, [kept] * 3, 1, left + REPORTING + 1e-9)
-        return [*bag.places], [*bag.kept]
+        return [*bag.places], [*bag.as_left]
 
     assert chosen(0.0, kept=False) == ([0, 1], [])  # without models the parts of the chosen are refitted in any case
     assert chosen(0.0) == ([], [0, 1, 2])
@@ -154,7 +154,7 @@ def test_parts_are_refitted_while_there_is_time_and_else_used_as_their_trials_le
     assert chosen(sum(cost[:2])) == ([0, 1], [2])
     assert chosen(sum(cost)) == ([0, 1, 2], [])
     worse = replace(plain[2], vali=np.full(40, 0.1) + np.linspace(0.0, 0.01, 40))
-    assert END.after_blending([*plain[:2], worse], 2, [True] * 3, 1, np.inf).kept == [2]
+    assert END.after_blending([*plain[:2], worse], 2, [True] * 3, 1, np.inf).as_left == [2]
     assert END.after_blending([*plain[:2], worse], 2, [True, True, False], 1, np.inf).places == [0, 1, 2]
 
 
@@ -170,8 +170,8 @@ def test_finalists_are_rescored_where_a_deadline_leaves_time_for_two() -> None:
     candidates = [*FOUND[:3], worse]
     assert END.after_search(candidates, 0, 1, 1e6) == Rescore([0, 1, 2])
     for end, left in ((END, np.inf), (END, 1.0), (replace(END, fresh_parts=0), 1e6)):
-        assert end.after_search(candidates, 0, 1, left) == Blend([0, 1, 3, 2])
-    assert END.after_search(candidates[:1], 0, 1, 1e6) == Blend([0])
+        assert end.after_search(candidates, 0, 1, left) == BlendTrials([0, 1, 3, 2])
+    assert END.after_search(candidates[:1], 0, 1, 1e6) == BlendTrials([0])
 
 
 def test_bags_are_of_trees_of_few_queries() -> None:

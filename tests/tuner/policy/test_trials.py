@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranktune.tuner.policy.policy import POLICY
-from ranktune.tuner.policy.trials import ahead, close
+from ranktune.tuner.policy.reserve import ahead, close
 
 GENERATOR = np.random.default_rng(0)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers import LambdaMART, RidgeRanker
-from ranktune.solvers.data.columns.encoding import Age, Encoding
+from ranktune.solvers.data.columns.encoding import Age, TableEncoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model
 from ranktune.tuner.retuning.continuing import placed_on
@@ -33,9 +33,9 @@ def test_features_are_found_by_name(ranker: LambdaMART | RidgeRanker) -> None:
 @pytest.mark.parametrize("newest", ["2026-01-31", "2026-02-01"])
 def test_ages_before_another_date_are_other_numbers(newest: str) -> None:
     X, names = np.random.default_rng(0).random((80, 2)), ("price", "day:age_days")
-    queries = replace(queries_of(X, names), encoding=Encoding(columns={"day": Age("2026-01-31T00:00:00+00:00")}))
+    queries = replace(queries_of(X, names), encoding=TableEncoding(columns={"day": Age("2026-01-31T00:00:00+00:00")}))
     model = LambdaMART(trees=5).fit(queries).as_model(feature_names=names, encoding=queries.encoding)
-    later = replace(queries, encoding=Encoding(columns={"day": Age(f"{newest}T00:00:00+00:00")}))
+    later = replace(queries, encoding=TableEncoding(columns={"day": Age(f"{newest}T00:00:00+00:00")}))
     assert (placed_on(model, later) is None) == (newest != "2026-01-31")
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from ranktune.tuner.retuning.decision import KEEP, REFIT, REPLACE, Verdict, decide
+from ranktune.tuner.retuning.decision import KEEP, REFIT, REPLACE, RetuneDecision, decide
 
 
-def decided(refit: float, replaced: float, seed: int = 0, n: int = 200, noise: float = 0.1) -> Verdict:
+def decided(refit: float, replaced: float, seed: int = 0, n: int = 200, noise: float = 0.1) -> RetuneDecision:
     generator = np.random.default_rng(seed)
     old = generator.random(n)
     contenders = {

@@ -9,7 +9,7 @@ import pytest
 
 import ranktune
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.retuning.portfolio import Fitted
+from ranktune.tuner.retuning.portfolio import FittedQueryIds
 from ranktune.tuner.splits.digests import query_digests
 
 
@@ -29,7 +29,7 @@ def table(n_queries: int) -> pl.DataFrame:
 def test_a_query_is_the_same_in_every_table_that_has_it(drop: tuple[str, ...], tmp_path: Path) -> None:
     """Of 200 queries the first 120 were learnt from: then there are other levels, more than 64, and later dates."""
     whole = table(200).drop(drop)
-    fitted = Fitted.of(ranktune.read(whole.head(600)))
+    fitted = FittedQueryIds.of(ranktune.read(whole.head(600)))
     order = whole.select(reversed(whole.columns)).with_columns(c=pl.col("qid") % 7, d=pl.Series(["x", "y"] * 500))
     order.write_csv(tmp_path / "d.csv")
     order.write_parquet(tmp_path / "d.parquet")
@@ -45,7 +45,7 @@ def test_a_query_is_the_same_in_every_table_that_has_it(drop: tuple[str, ...], t
 
 def test_one_other_cell_makes_another_query() -> None:
     whole = table(40)
-    fitted = Fitted.of(ranktune.read(whole))
+    fitted = FittedQueryIds.of(ranktune.read(whole))
     for name, value in {"colour": "green", "day": "2025-01-01", "price": 9.0, "brand": "b1234"}.items():
         other = whole.with_columns(pl.when(pl.col("qid") == 7).then(pl.lit(value)).otherwise(name).alias(name))
         assert np.flatnonzero(fitted.judge(ranktune.read(other))).tolist() == [7], name
@@ -55,10 +55,10 @@ def test_files_of_earlier_releases_know_queries_of_numbers_and_no_others() -> No
     whole = table(40)
     numbers = ranktune.read(whole.drop("day", "brand", "colour"))
     unnamed = Queries.from_arrays(numbers.features, numbers.grades, qid=whole["qid"].to_numpy())
-    earlier = Fitted.taken({"fitted": np.array(query_digests(numbers), np.uint64)})
+    earlier = FittedQueryIds.from_arrays({"fitted": np.array(query_digests(numbers), np.uint64)})
     assert not earlier.judge(numbers).any() and not earlier.judge(unnamed).any()
     assert earlier.comparable(numbers) and not earlier.comparable(ranktune.read(whole))
-    assert not Fitted().comparable(numbers), "one that kept nothing"
-    both = earlier.with_more(Fitted.of(ranktune.read(whole)))
-    kept = Fitted.taken(both.arrays())
+    assert not FittedQueryIds().comparable(numbers), "one that kept nothing"
+    both = earlier.with_more(FittedQueryIds.of(ranktune.read(whole)))
+    kept = FittedQueryIds.from_arrays(both.arrays())
     assert not kept.judge(ranktune.read(whole)).any() and not kept.judge(unnamed).any()

@@ -1,4 +1,5 @@
-"""A study from end to end on small data whose answer is known."""
+"""A study from end to end on small data whose answer is known. Where trials are scored: on folds where fits are cheap,
+once where folds would leave few of them."""
 
 import json
 import re
@@ -12,20 +13,24 @@ import pytest
 
 import ranktune
 from ranktune.dashboards.terminal.listing import listing
-from ranktune.solvers.base.linear import LinearRanker
-from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, StudyError
+from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.models.base import load_model
 from ranktune.solvers.registry import make
+from ranktune.tuner.evaluation.evaluate import attempt
+from ranktune.tuner.evaluation.task import Task, TaskOutcome
+from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.runner.search_stages import SCORED, scored_once
 from ranktune.tuner.selection.results import Result, load_result
-from ranktune.tuner.selection.rows import LINEAR_BLEND
 from ranktune.tuner.splits.plans import random_orders
 from ranktune.tuner.storage.record import Record
-from ranktune.tuner.study.home import StudyFolder, find_folder
-from ranktune.tuner.workers.executor import InProcess
-from tests.support.engine_samples import SOLVERS, graded, on_test, tuned, weights
-from tests.support.process_samples import Lasting
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.home import find_folder
+from ranktune.tuner.study.problem import SplitProblem, assemble, write_split
+from tests.support.engine_samples import graded, on_test, tuned
+from tests.support.finished import Heard
+from tests.support.policies import run_by
 
 
 def test_the_chosen_model_ranks_as_reported(result: Result) -> None:
@@ -37,18 +42,6 @@ def test_the_chosen_model_ranks_as_reported(result: Result) -> None:
     assert list(result.test_metrics) == ["ndcg@10", "map", "ndcg@10:letor"]
 
 
-def test_a_weighted_sum_beats_a_single_feature(result: Result) -> None:
-    rows = {row.solver: row for row in result.leaderboard}
-    assert set(rows) == {*SOLVERS, LINEAR_BLEND}
-    assert on_test(rows["RankSVM"]) > on_test(rows["BestFeature"]) + 0.05
-    assert rows["BestFeature"].nonzeros == 1
-    p_value = rows["BestFeature"].p_value
-    assert p_value is not None
-    assert p_value < 0.01
-    assert result.leaderboard[0].p_value is None
-    assert on_test(result.best) > 0.9
-
-
 def test_the_chosen_is_best_when_rescored_or_alone(result: Result) -> None:
     merits = [
         (False, row.vali.mean if row.vali else -1.0) if row.again is None else (True, row.again.mean)
@@ -56,15 +49,6 @@ def test_the_chosen_is_best_when_rescored_or_alone(result: Result) -> None:
     ]
     assert merits[1:] == sorted(merits[1:], reverse=True)
     assert result.best.is_blend or merits[0] == max(merits)
-
-
-def test_the_model_is_refitted_on_train_and_validation(result: Result) -> None:
-    for row in (row for row in result.leaderboard if not row.is_blend):
-        ranker = make(row.solver, dict(row.params or {}), 0)
-        assert isinstance(ranker, LinearRanker)
-        ranker.fit(concatenate([graded(40, 0), graded(20, 1)]))
-        model = load_model(Path(result.folder) / "models" / f"{row.solver}.json")
-        np.testing.assert_allclose(weights(model), ranker.coef_, rtol=1e-12)
 
 
 def test_the_json_is_complete(result: Result) -> None:
@@ -79,12 +63,6 @@ def test_the_json_is_complete(result: Result) -> None:
 
 def test_the_workers_data_is_gone_after_the_end(result: Result) -> None:
     assert not (Path(result.folder) / "data").exists()
-
-
-def test_the_same_name_with_other_settings_is_refused_and_named(result: Result) -> None:
-    home = Path(result.folder).parent
-    with pytest.raises(StudyError, match="metric is 'ndcg@10' there, 'map' here"):
-        tuned(home, metric="map", name="known")
 
 
 def test_a_finished_study_gets_more_trials(tmp_path: Path) -> None:
@@ -108,24 +86,6 @@ def test_two_processes_find_what_one_finds_with_a_sampler_without_memory(tmp_pat
     results = [tuned(tmp_path, trials=8, name=f"j{jobs}", jobs=jobs) for jobs in (1, 2)]
     assert results[0].best.params == results[1].best.params
     assert [row.vali for row in results[0].leaderboard] == [row.vali for row in results[1].leaderboard]
-
-
-def test_a_study_that_is_running_is_not_run_twice(tmp_path: Path) -> None:
-    folder = StudyFolder(tmp_path / "s")
-    folder.path.mkdir()
-    with folder.owned(), pytest.raises(StudyError, match="is being run by process"):
-        tuned(tmp_path)
-
-
-def test_nothing_to_learn_is_told_before_anything_runs(tmp_path: Path) -> None:
-    queries = graded(20, 0)
-    with pytest.raises(DataError, match="nothing to learn"):
-        tuned(tmp_path, replace(queries, grades=np.ones(len(queries.grades))))
-
-
-def test_an_unknown_study_names_the_nearest(result: Result) -> None:
-    with pytest.raises(StudyError, match="Did you mean 'known'"):
-        ranktune.resume("knwon", home=Path(result.folder).parent)
 
 
 def test_a_metric_that_cannot_judge_the_grades_is_told_before_anything_runs(tmp_path: Path) -> None:
@@ -197,24 +157,6 @@ def test_a_study_that_came_to_nothing_leaves_its_name_free(tmp_path: Path) -> No
     assert [file.name for file in (tmp_path / "own").iterdir()] == ["notes.txt"]
 
 
-def test_one_name_needs_no_list_and_jobs_are_a_count(tmp_path: Path) -> None:
-    result = tuned(tmp_path, solvers="RidgeRanker", also="map", trials=1)
-    assert [row.solver for row in result.leaderboard] == ["RidgeRanker"]
-    assert {"ndcg@10", "map"} <= set(result.test_metrics)
-    for jobs in ("2", 0, 1.5):
-        with pytest.raises(ParameterError, match=f"jobs={jobs!r}: it must be a whole number"):
-            tuned(tmp_path, solvers="RidgeRanker", jobs=jobs)
-
-
-@pytest.mark.parametrize("apart", [False, True])
-def test_a_timeout_ends_the_search_and_the_rest_is_done(apart: bool, tmp_path: Path, two_lanes: Lasting) -> None:
-    executor = two_lanes if apart else InProcess()
-    result = tuned(tmp_path, timeout=0.01, trials=None, executor=executor, jobs=None)
-    assert result.trials == 1  # the first always runs, and no other beside it
-    assert result.best.test is not None
-    assert tuned(tmp_path, trials=4, executor=executor, jobs=None).trials == 4
-
-
 def test_without_refitting_trees_are_those_of_the_trial(tmp_path: Path) -> None:
     train, vali = graded(40, 0), graded(20, 1)
     options: dict[str, Any] = {"trials": 1, "solvers": ["LambdaMART"], "test": "none", "vali": vali}
@@ -223,3 +165,89 @@ def test_without_refitting_trees_are_those_of_the_trial(tmp_path: Path) -> None:
     bagged = tuned(tmp_path, train, name="bag", **options)
     assert "seeds" not in (result.best.params or {})
     assert "seeds" in (bagged.best.params or {})
+
+
+FEW = {"GBDTRanker.trees": 10}
+TRAIN, VALI, TEST = graded(60, 0), graded(25, 1), graded(20, 2)
+
+
+def problem_of(folder: Path, study: Study, *, vali: bool = True) -> SplitProblem:
+    folder.mkdir()
+    write_split(assemble(QuerySplit("", TRAIN, VALI if vali else None), study), study, folder)
+    (study_folder,) = folder.iterdir()
+    return SplitProblem.open(study_folder, "")
+
+
+def study_of(**more: Any) -> Study:
+    return Study(name="x", solvers=("RidgeRanker",), trials=3, test="none", **more)
+
+
+def test_the_split_is_used_as_given_where_folds_leave_few_fits(tmp_path: Path) -> None:
+    study = study_of()
+    problem = problem_of(tmp_path / "p", study)
+    enough = POLICY.time.min_fits * 5 * problem.durations.a_fit
+    assert not scored_once(tmp_path, problem, study, 1.01 * enough, begun=False)
+    (tmp_path / SCORED).unlink()
+    assert scored_once(tmp_path, problem, study, 0.99 * enough, begun=False)
+    once = problem.by_one_part()
+    np.testing.assert_array_equal(once.validation, np.arange(60, 85))
+    assert once.given_split and not once.fresh
+    assert SplitProblem.open(problem.folder, "").given_split  # as workers see it
+
+
+def test_without_validation_queries_it_is_the_first_fold(tmp_path: Path) -> None:
+    problem = problem_of(tmp_path / "p", study_of(), vali=False)
+    enough = POLICY.time.min_fits_dealt * 5 * problem.durations.a_fit
+    assert not scored_once(tmp_path, problem, study_of(), 1.01 * enough, begun=False)
+    (tmp_path / SCORED).unlink()
+    assert scored_once(tmp_path, problem, study_of(), 0.99 * enough, begun=False)
+    assert isinstance(problem.plan, tuple)
+    np.testing.assert_array_equal(problem.by_one_part().validation, problem.plan[0].vali)
+
+
+@pytest.mark.parametrize("more", [{"folds": 3}, {"repeats": 2}, {"full": True}])
+def test_what_the_user_asked_for_is_kept(tmp_path: Path, more: dict[str, Any]) -> None:
+    study = study_of(**more)
+    assert not scored_once(tmp_path, problem_of(tmp_path / "p", study), study, 0.001, begun=False)
+
+
+def test_without_a_time_limit_folds_choose(tmp_path: Path) -> None:
+    assert not scored_once(tmp_path, problem_of(tmp_path / "p", study_of()), study_of(), float("inf"), begun=False)
+
+
+def test_a_study_goes_on_by_what_it_began_with(tmp_path: Path) -> None:
+    study = study_of()
+    problem = problem_of(tmp_path / "p", study)
+    assert not scored_once(tmp_path, problem, study, 1e-9, begun=True)  # of a version that kept no decision
+    assert scored_once(tmp_path, problem, study, 1e-9, begun=False)
+    assert scored_once(tmp_path, problem, study, 1e9, begun=True)
+    (tmp_path / SCORED).write_text("perhaps")
+    with pytest.raises(StudyError, match=r"scored\.json, by which trials were chosen and scored, cannot be read"):
+        scored_once(tmp_path, problem, study, 1e9, begun=True)
+    assert not scored_once(tmp_path, problem, study, 1e9, begun=False)
+
+
+def test_a_study_in_little_time_is_scored_on_the_split_and_refitted_on_all(tmp_path: Path) -> None:
+    policy = replace(POLICY, time=replace(POLICY.time, min_fits=10**9))
+    solvers, split = ("RidgeRanker", "GBDTRanker"), QuerySplit("", TRAIN, VALI, TEST)
+    with pytest.raises(KeyboardInterrupt):
+        run_by(policy, tmp_path / "x", split, Heard(until=1), solvers=solvers, trials=4, timeout=60.0, space=FEW)
+    result = ranktune.resume("x", home=tmp_path, jobs=1)
+    assert (tmp_path / "x" / SCORED).read_text() == "once"
+    assert len(result.trials_frame()) == 4
+    assert result.best_model.fingerprint == concatenate([TRAIN, VALI]).fingerprint
+
+
+@pytest.mark.parametrize("vali", [VALI, None])
+def test_the_first_trial_has_no_limit_unless_it_counts_where_it_is_cut(vali: Queries | None, tmp_path: Path) -> None:
+    limits: list[float] = []
+
+    def objective(task: Task) -> TaskOutcome:
+        limits.append(task.limit)
+        return attempt(task)
+
+    policy = replace(POLICY, time=replace(POLICY.time, min_fits=10**9, min_fits_dealt=0))
+    settings: dict[str, Any] = {"solvers": ("GBDTRanker",), "trials": 1, "timeout": 60.0, "space": FEW}
+    run_by(policy, tmp_path / "x", QuerySplit("", TRAIN, vali, TEST), objective=objective, **settings)
+    assert len(limits) == 1
+    assert limits[0] <= 60.0 if vali is not None else limits[0] == float("inf")

@@ -14,13 +14,13 @@ import pytest
 import ranktune
 from ranktune.command_line.study_commands import _show
 from ranktune.dashboards.records.study import open_study
-from ranktune.dashboards.views import trials as page
-from ranktune.dashboards.web.report import write_report
+from ranktune.dashboards.views import progress as page
+from ranktune.dashboards.web.page import write_report
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError, or_left_out
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.tuner.evaluation.evaluate import Run
+from ranktune.tuner.evaluation.evaluate import EvaluationRun
 from ranktune.tuner.evaluation.plans import Final
 from ranktune.tuner.runner import choice_stages, final_stages
 from ranktune.tuner.runner import engine as board
@@ -136,7 +136,7 @@ def test_the_model_of_a_trial_stands_for_a_refit_that_fails(data: Path, monkeypa
     """Where no solver fits all queries at once, as for want of memory, one fits those of a fold as its trial did."""
     fitted = Final._fitted
 
-    def fit(self: Final, run: Run) -> Model:
+    def fit(self: Final, run: EvaluationRun) -> Model:
         if self.on_everything:
             raise MemoryError("all queries")
         return fitted(self, run)
@@ -201,7 +201,7 @@ def test_the_explanations_of_a_former_model_are_removed(data: Path, monkeypatch:
 
 def test_a_page_that_fails_leaves_the_others(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tuned(data)
-    monkeypatch.setattr(page, "panels", failing)
+    monkeypatch.setattr(page, "trials", failing)
     with pytest.warns(RankTuneWarning, match="the page 'Trials' of the report failed and is left out"):
         assert write_report(data.parent / "s", data.parent / "out.html").stat().st_size > 10_000
 

@@ -12,7 +12,6 @@ import ranktune
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.evaluation import plans
 from ranktune.tuner.splits.seals import DIGESTS
-from ranktune.tuner.storage.record import DamagedArrays, Record
 from tests.faults.test_study_faults import found_by
 from tests.support.commands import letor
 from tests.support.finished import Heard
@@ -133,13 +132,3 @@ def test_where_no_arrays_are_left_they_may_be_elsewhere(
 ) -> None:
     with pytest.raises(StudyError, match=r"arrays of all 3 trials are gone or damaged\. Are they elsewhere"):
         resumed(interrupted[0], tmp_path, lambda study: shutil.rmtree(study / "artifacts"))
-
-
-def test_what_reads_damaged_arrays_says_which(interrupted: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
-    shutil.copytree(interrupted[0] / "s", tmp_path / "s")
-    for file in artifacts(tmp_path / "s"):
-        zeroed(file)
-    record = Record(tmp_path / "s", "s", "ndcg@10")
-    with pytest.raises(DamagedArrays, match=r"arrays of trial \d .* are damaged. `ranktune resume` evaluates"):
-        record.per_query(record.trials()[0])
-    record.close()

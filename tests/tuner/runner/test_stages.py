@@ -13,19 +13,19 @@ import ranktune
 from ranktune.solvers.core.errors import LeftOut, RankTuneWarning, StudyError
 from ranktune.solvers.core.files.archives import read_archive
 from ranktune.solvers.models.base import load_model
-from ranktune.tuner.evaluation.evaluate import Run
+from ranktune.tuner.evaluation.evaluate import EvaluationRun
 from ranktune.tuner.evaluation.plans import Final
 from ranktune.tuner.runner import choice_stages
 from ranktune.tuner.runner.choice_stages import BLEND, RESCORE, SAVE
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.final_stages import REPORTED, STAGES
-from ranktune.tuner.runner.stage import Instead, Stage, State, run_stages
+from ranktune.tuner.runner.stage import Instead, SplitState, Stage, run_stages
 from ranktune.tuner.search.loop import TrialLoop
 from ranktune.tuner.search.progress import Silent
-from ranktune.tuner.selection.finals import Choice, best_by_solver
+from ranktune.tuner.selection.finals import FinalChoice, best_by_solver
 from ranktune.tuner.selection.rescoring import RESCORED
 from ranktune.tuner.selection.results import Result, load_result
-from ranktune.tuner.selection.rows import Row
+from ranktune.tuner.selection.rows import LeaderboardRow
 from ranktune.tuner.study.events import read_events
 from ranktune.tuner.workers.executor import Executor, InProcess, Processes
 from tests.support.engine_samples import graded, tuned
@@ -34,14 +34,14 @@ FIRST = Stage("first", lambda state: 2, text=lambda state: None)
 SECOND = Stage("second", lambda state: 3 * state[FIRST], (FIRST,), lambda state: None)
 
 
-def _silent(_: State) -> None:
+def _silent(_: SplitState) -> None:
     """What a stage without a text shows."""
 
 
-def nothing() -> State:
+def nothing() -> SplitState:
     """A state before any stage, of stages that look at results alone."""
     unused: Any = None
-    return State(unused, unused, unused, unused, 0.0, 1.0)
+    return SplitState(unused, unused, unused, unused, 0.0, 1.0)
 
 
 def test_a_stage_has_the_results_of_those_it_needs() -> None:
@@ -61,14 +61,14 @@ def test_a_stage_before_what_it_needs_is_refused_before_anything_runs() -> None:
 
 @pytest.mark.parametrize("in_process", [True, False])
 def test_a_stage_beside_others_ends_before_those_that_need_it(in_process: bool) -> None:
-    def failing(_: State) -> bool:
+    def failing(_: SplitState) -> bool:
         went.wait(0.0 if in_process else 60.0)
         raise ValueError(went.is_set())
 
     went, logged, unused = threading.Event(), list[LeftOut](), cast(Any, None)
     executor: Executor = InProcess() if in_process else Processes(2)
     session: Any = SimpleNamespace(executor=executor, log=logged.append)
-    state = State(session, cast(Any, SimpleNamespace(name="outer1")), unused, unused, 0.0, 1.0)
+    state = SplitState(session, cast(Any, SimpleNamespace(name="outer1")), unused, unused, 0.0, 1.0)
     slow = Stage("slow", failing, (), _silent, instead=Instead("it", lambda _: went.is_set()), beside=True)
     quick: Stage[None] = Stage("quick", lambda _: went.set(), (), _silent)
     last = Stage("last", lambda state: state[slow], (slow,), _silent)
@@ -92,10 +92,10 @@ def test_the_stages_of_a_study_are_in_order_and_timed(tmp_path: Path) -> None:
 
 
 def test_a_stage_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def single(state: State) -> Choice:
+    def single(state: SplitState) -> FinalChoice:
         result = state[RESCORE]
         best = best_by_solver(result)
-        return Choice(best, best[0], best)
+        return FinalChoice(best, best[0], best)
 
     alone = Stage("blending", single, BLEND.needs)
     stages = tuple(alone if stage == BLEND else stage for stage in STAGES)
@@ -139,7 +139,7 @@ def test_a_study_stopped_after_its_answer_ends_as_another_without_fitting_the_ch
     assert "goes on with that" in said.next[-1]
     fits, fit = list[object](), Final._fitted
 
-    def counted(self: Final, run: Run) -> Any:
+    def counted(self: Final, run: EvaluationRun) -> Any:
         fits.append(run.task)
         return fit(self, run)
 
@@ -159,6 +159,6 @@ def test_a_study_stopped_after_its_answer_ends_as_another_without_fitting_the_ch
     assert not [*(tmp_path / "s").glob("answered*")]
 
 
-def of_row(row: Row) -> tuple[object, ...]:
+def of_row(row: LeaderboardRow) -> tuple[object, ...]:
     """What of a row does not depend on the time of its fits."""
     return row.solver, row.params, row.vali, row.test, row.p_holm, row.nonzeros

@@ -9,7 +9,7 @@ import pytest
 from optuna.trial import TrialState, create_trial
 
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.gp.hyperparameters import Observed
+from ranktune.tuner.gp.hyperparameters import FittedTrials
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, standardise
 from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Belief, Observation, fit_belief
 from ranktune.tuner.samplers.history import read
@@ -66,7 +66,7 @@ def test_it_equals_the_surrogate_of_the_sampler(failing: int) -> None:
     belief = fitted(space, observed)
     np.testing.assert_array_equal(belief.rows, history.trials.rows)
     E, y = history.encoding.embed(history.trials.rows), standardise(history.trials.gains)
-    theta = Observed(E, history.trials.gains, history.trials.noise, history.encoding.axis_of_column).fit()
+    theta = FittedTrials(E, history.trials.gains, history.trials.noise, history.encoding.axis_of_column).fit()
     posterior = Posterior.of(
         E, y, history.trials.noise, Hyperparameters.from_log(theta), history.encoding.axis_of_column
     )

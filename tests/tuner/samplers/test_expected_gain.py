@@ -7,12 +7,12 @@ import pytest
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner import ThompsonSampler
 from ranktune.tuner.gp import proposal
-from ranktune.tuner.gp.encoding import Axis, Encoding
-from ranktune.tuner.gp.proposal import ACQUISITIONS, Trials, propose
+from ranktune.tuner.gp.encoding import Axis, SpaceEncoding
+from ranktune.tuner.gp.proposal import ACQUISITIONS, ObservedTrials, propose
 
 pytestmark = pytest.mark.usefixtures("everywhere")
 
-SQUARE = Encoding((Axis("x"), Axis("y")))
+SQUARE = SpaceEncoding((Axis("x"), Axis("y")))
 
 
 def value_at(rows: Floats) -> Floats:
@@ -20,8 +20,8 @@ def value_at(rows: Floats) -> Floats:
     return result
 
 
-def seen(rows: Floats, scale: float = 1.0, shift: float = 0.0) -> Trials:
-    return Trials(rows, shift + scale * value_at(rows), np.ones(len(rows)), np.empty((0, 2)))
+def seen(rows: Floats, scale: float = 1.0, shift: float = 0.0) -> ObservedTrials:
+    return ObservedTrials(rows, shift + scale * value_at(rows), np.ones(len(rows)), np.empty((0, 2)))
 
 
 @pytest.fixture
@@ -72,9 +72,9 @@ def test_none_after_a_suggestion_that_looked_in_the_trust_region_alone(monkeypat
 
 
 def test_no_gain_where_nothing_varies_and_none_of_several_objectives() -> None:
-    only = Encoding((Axis("one", 2.0, 2.0),))
-    nothing = Trials(np.array([[0.5]]), np.zeros(1), np.ones(1), np.empty((0, 1)))
+    only = SpaceEncoding((Axis("one", 2.0, 2.0),))
+    nothing = ObservedTrials(np.array([[0.5]]), np.zeros(1), np.ones(1), np.empty((0, 1)))
     assert propose(only, nothing, None, np.random.default_rng(0)).gain == 0.0
     rows = SQUARE.from_unit(np.random.default_rng(0).random((12, 2)))
-    several = Trials(rows, value_at(rows), np.ones(12), np.empty((0, 2)), (rows[:, 0],))
+    several = ObservedTrials(rows, value_at(rows), np.ones(12), np.empty((0, 2)), (rows[:, 0],))
     assert propose(SQUARE, several, None, np.random.default_rng(0)).gain is None

@@ -8,8 +8,8 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Choice, Float, When
-from ranktune.tuner.gp.proposal import Trials
-from ranktune.tuner.samplers.history import History, read, seen_distributions
+from ranktune.tuner.gp.proposal import ObservedTrials
+from ranktune.tuner.samplers.history import TrialHistory, read, seen_distributions
 from ranktune.tuner.samplers.space import UnionSpace
 from tests.support.spaces import active
 
@@ -27,7 +27,7 @@ def now(study: optuna.Study) -> FrozenTrial:
     return study.trials[number]
 
 
-def history(study: optuna.Study, space: dict[str, BaseDistribution] | None = None) -> History:
+def history(study: optuna.Study, space: dict[str, BaseDistribution] | None = None) -> TrialHistory:
     return read(study, now(study), X if space is None else space)
 
 
@@ -89,7 +89,7 @@ def test_running_trials_are_pending_with_what_they_asked_for_and_what_was_sugges
 def test_the_current_trial_is_not_in_its_history() -> None:
     study = optuna.create_study()
     trial = study.ask(dict(X))
-    assert len(read(study, study.trials[trial.number], X).taken) == 0
+    assert len(read(study, study.trials[trial.number], X).tried) == 0
 
 
 def test_ranges_that_changed_take_the_latest_and_keep_what_was_seen() -> None:
@@ -138,7 +138,7 @@ def test_noise_is_relative_to_that_of_most_trials() -> None:
 
 
 def test_an_estimate_that_tells_how_sure_it_is_counts_as_it_is() -> None:
-    def history_with(direction: Literal["minimize", "maximize"], sign: float, attrs: dict[str, object]) -> History:
+    def history_with(direction: Literal["minimize", "maximize"], sign: float, attrs: dict[str, object]) -> TrialHistory:
         study = optuna.create_study(direction=direction)
         for k, value in enumerate((1.0, 3.0, 5.0)):
             add(study, k / 10, sign * value)
@@ -152,7 +152,7 @@ def test_an_estimate_that_tells_how_sure_it_is_counts_as_it_is() -> None:
         assert sure.trials.gains.tolist() == [1.0, 3.0, 5.0, 9.0, 1.0]
         assert sure.trials.noise.tolist() == [1.0, 1.0, 1.0, 1.0, 4.0]
         assert np.asarray(sure.trials.extra).tolist() == [0.0, 0.0, 0.0, 0.25, 0.0]
-        assert (sure.completed, sure.informed, len(sure.taken)) == (3, 4, 5)
+        assert (sure.completed, sure.informed, len(sure.tried)) == (3, 4, 5)
     for nonsense in ({}, {"partial_variance": -1.0}, {"partial_variance": "much"}, {"partial_variance": float("nan")}):
         unsure = history_with("maximize", 1.0, nonsense)  # type: ignore[arg-type]
         assert unsure.trials.gains.tolist() == [1.0, 3.0, 5.0, 3.0, 1.0] and unsure.informed == 3
@@ -174,7 +174,9 @@ def test_the_window_keeps_what_belongs_together() -> None:
 def test_the_window_keeps_the_best_that_keep_the_constraints() -> None:
     rows = np.arange(30.0)[:, None]
     gains, violated = np.where(rows[:, 0] < 5.0, 1.0, 2.0), np.where(rows[:, 0] < 5.0, -1.0, 1.0)
-    few = Trials(rows, gains, np.ones(30), np.empty((0, 1)), constraints=(violated, np.full(30, np.nan))).within(10)
+    few = ObservedTrials(
+        rows, gains, np.ones(30), np.empty((0, 1)), constraints=(violated, np.full(30, np.nan))
+    ).within(10)
     assert few.rows[:, 0].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 25.0, 26.0, 27.0, 28.0, 29.0]
     assert few.allowed.tolist() == [True] * 5 + [False] * 5
 
@@ -193,5 +195,5 @@ def test_trials_that_were_read_before_are_read_as_at_once() -> None:
         again, once = (read(study, None, space) for study in (grown, at_once))
         for name in ("rows", "gains", "noise", "pending", "extra", "seconds"):
             assert np.array_equal(getattr(again.trials, name), getattr(once.trials, name), equal_nan=True), name
-        assert np.array_equal(again.taken, once.taken, equal_nan=True)
+        assert np.array_equal(again.tried, once.tried, equal_nan=True)
     assert np.array_equal(read(grown, None, X).trials.rows, again.trials.rows[:, :1])  # of other distributions, anew

@@ -11,7 +11,7 @@ import optuna
 import pytest
 
 from ranktune.tuner import ThompsonSampler
-from ranktune.tuner.samplers.history import History, read, seen_distributions
+from ranktune.tuner.samplers.history import TrialHistory, read, seen_distributions
 from tests.support.optuna_studies import optimised
 
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")  # of what enumerates
@@ -149,11 +149,11 @@ def test_running_trials_of_other_processes_are_seen_and_not_repeated(seed: int) 
     assert len({asked(trial) for trial in trials[5:]}) >= 0.95 * min(23, program.count(28) - 5)
 
 
-def history_of(study: optuna.Study) -> History:
+def history_of(study: optuna.Study) -> TrialHistory:
     return read(study, None, seen_distributions(study.get_trials(deepcopy=False)))
 
 
-def rules_of(program: Callable[[optuna.Trial], float], trials: int) -> History:
+def rules_of(program: Callable[[optuna.Trial], float], trials: int) -> TrialHistory:
     study = optimised(program, trials, sampler=optuna.samplers.RandomSampler(seed=0))
     return history_of(study)
 
@@ -224,5 +224,5 @@ def test_a_value_that_is_no_longer_a_choice_takes_nothing() -> None:
     )
     study.add_trial(trial)
     new = {"c": optuna.distributions.CategoricalDistribution(("a", "b")), "k": trial.distributions["k"]}
-    assert len(read(study, None, new).taken) == 0
-    assert len(read(study, None, {**new, "c": old}).taken) == 1
+    assert len(read(study, None, new).tried) == 0
+    assert len(read(study, None, {**new, "c": old}).tried) == 1

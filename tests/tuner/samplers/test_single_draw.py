@@ -1,4 +1,5 @@
-"""Thompson sampling by its name: every decision maximises one draw from the posterior, and can be replayed."""
+"""Thompson sampling by its name: every decision maximises one draw from the posterior, and can be replayed. Branches:
+where categories decide which parameters there are, a single draw chooses them."""
 
 from typing import Any
 
@@ -8,10 +9,12 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner import ThompsonSampler
-from ranktune.tuner.gp.encoding import covered
+from ranktune.tuner.gp import proposal
+from ranktune.tuner.gp.encoding import Axis, AxisRule, AxisRules, SpaceEncoding, covered
 from ranktune.tuner.gp.paths import PathwiseImprovement
-from ranktune.tuner.gp.proposal import THOMPSON, decide
-from ranktune.tuner.samplers.history import History, read, seen_distributions
+from ranktune.tuner.gp.proposal import THOMPSON, ObservedTrials, decide, propose
+from ranktune.tuner.gp.search import maximise
+from ranktune.tuner.samplers.history import TrialHistory, read, seen_distributions
 from ranktune.tuner.samplers.registry import make_sampler
 
 SEED = 7
@@ -37,7 +40,7 @@ def study_with(trials: int, running: int, seconds: bool) -> optuna.Study:
     return study
 
 
-def replayed(study: optuna.Study, number: int) -> tuple[History, PathwiseImprovement]:
+def replayed(study: optuna.Study, number: int) -> tuple[TrialHistory, PathwiseImprovement]:
     """What the decision for a trial maximised: drawn again from the record, the seed and the number alone."""
     trials = study.get_trials(deepcopy=False)
     history = read(study, trials[number], seen_distributions(trials[:number]))
@@ -46,7 +49,7 @@ def replayed(study: optuna.Study, number: int) -> tuple[History, PathwiseImprove
     return history, decision.function
 
 
-def places_of(history: History, params: dict[str, Any]) -> Floats:
+def places_of(history: TrialHistory, params: dict[str, Any]) -> Floats:
     place = [axis.encode(np.array([history.distributions[axis.name].to_internal_repr(params[axis.name])]))[0]
            for axis in history.encoding.axes]  # fmt: skip
     return np.array([place])
@@ -65,7 +68,7 @@ def test_a_decision_maximises_the_draw_that_its_seed_makes(costs: bool, running:
         assert draw.objectives[0].draws == 1 and len(history.trials.pending) == trial.number - 14
         encoding = history.encoding
         others = encoding.from_unit(np.random.default_rng(1).random((20_000, 3)))
-        others = others[~covered(others, history.taken)]
+        others = others[~covered(others, history.tried)]
         value, rest = (
             draw.objectives[0].values(encoding.embed(rows)) for rows in (places_of(history, trial.params), others)
         )
@@ -93,3 +96,46 @@ def test_a_draw_of_a_constraint_must_hold() -> None:
     study.optimize(limited, n_trials=30)
     allowed = [trial for trial in study.trials if trial.params["x"] <= 0.5]
     assert len(allowed) > 12 and max(trial.value or 0.0 for trial in allowed) > 1.4
+
+
+RULES = AxisRules((AxisRule(1, 0, (0.0,)), AxisRule(2, 0, (1.0,)), AxisRule(3, 2, (1.0,))))
+BOTH = SpaceEncoding((Axis("kind", choices=3), Axis("x"), Axis("c", choices=2), Axis("y"), Axis("d", choices=2)), RULES)
+ROWS = BOTH.masked(BOTH.from_unit(np.random.default_rng(0).random((10, 5))))
+TRIALS = ObservedTrials(ROWS, np.random.default_rng(1).normal(size=10), np.ones(10), ROWS[:0])
+
+
+@pytest.mark.parametrize("near", [0.0, 1.0])
+def test_the_mean_of_draws_is_maximised_in_the_branch_that_a_single_draw_chose(
+    near: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[Any] = []
+
+    def noted(*given: Any, **how: Any) -> Any:
+        found.append(maximise(*given, **how))
+        return found[-1]
+
+    monkeypatch.setattr(proposal, "maximise", noted)
+    monkeypatch.setattr(proposal, "share_after", lambda *_: near)
+    for share, times in ((0.0, 2), (1.0, 1)):
+        monkeypatch.setattr(proposal, "CLOSED_FORM_PROBABILITY", share)
+        for seed in range(12):
+            last = propose(BOTH, TRIALS, None, np.random.default_rng(seed))
+            drawn, full = BOTH.masked(np.array(found[-times:]))[[0, -1]]
+            np.testing.assert_array_equal(drawn[[0, 2]], full[[0, 2]])
+            assert last.full.tolist() == found[-1].tolist() and (times == 1 or not last.widely)
+    assert len(found) == 36 and len({row[0] for row in found[:24]}) > 1  # the mean of draws alone stays in one
+
+
+@pytest.mark.parametrize("seed", [1, 4, 5])
+def test_the_best_of_sixteen_branches_is_found(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    floors, best = generator.normal(size=(4, 4)), generator.random((2, 4))
+
+    def loss(trial: optuna.Trial) -> float:
+        a, b = (int(trial.suggest_categorical(name, list("0123"))) for name in "ab")
+        x, y = trial.suggest_float(f"x{a}", 0, 1), trial.suggest_float(f"y{b}", 0, 1)
+        return float(0.2 * (floors[a, b] - floors.min()) + (x - best[0, a]) ** 2 + (y - best[1, b]) ** 2)
+
+    study = optuna.create_study(sampler=ThompsonSampler(seed=seed))
+    study.optimize(loss, n_trials=40)
+    assert study.best_value < 0.01

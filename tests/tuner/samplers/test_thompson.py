@@ -1,7 +1,4 @@
-import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -110,23 +107,6 @@ def test_another_seed_and_no_seed_give_other_trials() -> None:
         study = optimised(mixed_objective, 12, sampler=ThompsonSampler(seed=seed))
         drawn.append(str(params_of(study)))
     assert len(set(drawn)) == 4
-
-
-def one_and_a_half(trial: optuna.Trial) -> float:
-    return trial.suggest_float("x", 0, 1) + trial.suggest_categorical("c", [0, 1, 2])
-
-
-def test_the_same_in_another_process() -> None:
-    code = (
-        "import optuna; from ranktune.tuner import ThompsonSampler\n"
-        "study = optuna.create_study(sampler=ThompsonSampler(seed=0, startup=3))\n"
-        "study.optimize(lambda t: t.suggest_float('x', 0, 1) + t.suggest_categorical('c', [0, 1, 2]), n_trials=8)\n"
-        "print([t.params for t in study.trials])"
-    )
-    environment = {**os.environ, "PYTHONHASHSEED": "1"}
-    there = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)
-    here = optimised(one_and_a_half, 8, sampler=ThompsonSampler(seed=0, startup=3))
-    assert there.stdout.strip() == str(params_of(here))
 
 
 def test_it_needs_numpy_scipy_and_optuna_only() -> None:

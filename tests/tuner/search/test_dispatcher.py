@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import ResultRefused, TooLong, WorkerLost, WorkersAway
-from ranktune.tuner.evaluation.task import Outcome, Rounds, Task, report
-from ranktune.tuner.policy.policy import Race
+from ranktune.tuner.evaluation.task import Rounds, Task, TaskOutcome, report
 from ranktune.tuner.search.dispatcher import GRACE, LANES, Clock, Dispatcher, Running, own_name
 from ranktune.tuner.storage.leases import LEASED, WAITING, Lease, Leases
 from ranktune.tuner.storage.record import Record
@@ -23,7 +22,7 @@ from tests.support.process_samples import soon
 from tests.tuner.search.test_loop import STUDY, task_of
 
 SPACE = STUDY.union_space()
-DONE = Outcome({"ndcg@10": np.array([0.25, 0.75])})
+DONE = TaskOutcome({"ndcg@10": np.array([0.25, 0.75])})
 
 
 class ByHand(Clock):
@@ -151,30 +150,6 @@ def test_what_nobody_took_is_taken_by_a_lane_that_is_free(place: Place) -> None:
     assert not place.rows()[1].joined
 
 
-def test_what_runs_elsewhere_is_raced_too_also_when_it_was_lost_or_left_over(place: Place) -> None:
-    dispatcher, incumbent, race = place.dispatcher(1), np.array([0.5, 0.75]), Race(level=0.2)
-    raced = [replace(one, task=replace(one.task, incumbent=incumbent, race=race)) for one in map(requested, (0, 1))]
-    place.join()
-    for one in raced:
-        dispatcher.start(one)
-    offered = place.claim()
-    assert offered.number == 1 and offered.race == race
-    assert offered.incumbent is not None and offered.incumbent.tolist() == incumbent.tolist()
-    place.lanes.futures[0].set_exception(WorkerLost("it died"))
-    assert dispatcher.completed() == []
-    lost = place.claim()
-    assert lost.number == 0 and lost.race == race
-    assert lost.incumbent is not None and lost.incumbent.tolist() == incumbent.tolist()
-    place.theirs.give_back([lost.token])
-    later = place.dispatcher(1)
-    assert list(later.unfinished([0, 1])) == [0, 1]
-    other = Race(min_orders=1)
-    later.resume(replace(raced[0], task=replace(raced[0].task, incumbent=incumbent + 1.0, race=other)))
-    again = place.claim()
-    assert again.race == other
-    assert again.incumbent is not None and again.incumbent.tolist() == [1.5, 1.75]
-
-
 def test_what_was_taken_elsewhere_is_left_there_and_collected(place: Place) -> None:
     dispatcher = place.dispatcher(1)
     place.join()
@@ -254,26 +229,6 @@ def test_workers_that_cannot_be_started_end_the_study_and_no_trial(place: Place,
             dispatcher.completed()
     assert list(dispatcher.stop(0.0)) == []
     assert (place.rows()[5].state, place.rows()[5].attempt) == (WAITING, 1)
-
-
-def test_a_worker_that_is_not_heard_of_any_more_costs_an_attempt(place: Place) -> None:
-    dispatcher = place.dispatcher(1)
-    place.join(jobs=1)
-    start(dispatcher, 0, 1)
-    first = place.claim()
-    while place.rows()[1].state == LEASED:
-        assert dispatcher.completed() == []
-    waited = place.clock.time - 1000.0
-    assert place.leases.period <= waited <= 2.0 * place.leases.period
-    again = place.claim("near:1/joined")
-    assert (again.number, again.attempt, again.params) == (1, 2, first.params)
-    assert not place.theirs.deliver(1, first.token, DONE), "it is not theirs any more"
-    result: list[tuple[Running, Outcome]] = []
-    while not result:
-        result = dispatcher.completed()
-        assert place.clock.time < 1000.0 + 5.0 * place.leases.period
-    assert (result[0][0].number, result[0][1].restarts) == (1, 1)
-    assert "near:1/joined sent no heartbeat" in str(result[0][1].error)
 
 
 def test_stopping_returns_what_finishes_and_puts_the_rest_back(place: Place) -> None:
@@ -372,7 +327,7 @@ def test_a_process_of_its_own_ends_with_the_trials_and_both_are_heard_while_they
     assert place.leases.give(3, requested(3).params, own_name()) is not None
     folder = place.folder
 
-    def objective(task: Task) -> Outcome:
+    def objective(task: Task) -> TaskOutcome:
         report(Rounds("", task.seed, 0, 0.0, 0.0))
         assert soon((folder / str(task.seed)).exists)
         return replace(DONE, worker=str(os.getpid()))
@@ -387,12 +342,6 @@ def test_a_process_of_its_own_ends_with_the_trials_and_both_are_heard_while_they
         assert result[0][1].error is None
         assert (result[0][1].worker != str(os.getpid())) == (number == 3)
     dispatcher.close()
-
-
-def test_what_is_in_the_record_already_is_not_begun_again(place: Place) -> None:
-    start(place.dispatcher(2), 3, 4)
-    assert list(left(place, 4)) == [4]
-    assert list(place.rows()) == [4]
 
 
 def test_an_outcome_that_arrived_while_nobody_owned_the_study_is_collected(place: Place) -> None:

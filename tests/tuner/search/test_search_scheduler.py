@@ -9,7 +9,6 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.registry import solver_class
 from ranktune.tuner.policy.next_trial import most_in_vain
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.registry import make_sampler
@@ -102,14 +101,6 @@ def test_together_the_sampler_chooses_the_solver() -> None:
     assert Counter(solvers(result))["BestFeature"] > 1
 
 
-def test_parameters_are_the_solvers_own() -> None:
-    scheduler = SearchScheduler(STUDY, STUDY.union_space(), timed=True, clock=standing)
-    for params in taken(scheduler, 12):
-        solver = str(params["solver"])
-        own = {f"{solver}.{parameter.name}" for parameter in solver_class(solver).space}
-        assert set(params) - {"solver"} <= own
-
-
 def shared() -> SearchScheduler:
     study, options = replace(STUDY, solvers=GROWING), SearchOptions(one_part=True, fit_seconds=1.0)
     return SearchScheduler(study, study.union_space(), options, timed=True, clock=standing)
@@ -137,7 +128,7 @@ def test_of_the_unfinished_models_the_best_continues_before_others_begin() -> No
     finished.remember((trial, None) for trial in trials)
     begun(finished, 3, 60.0)
     assert begun(finished, 4, 60.0) == trials[0].params
-    assert finished.known.to_grow == 4  # others of both solvers have not begun
+    assert finished.state.to_grow == 4  # others of both solvers have not begun
 
 
 def test_rounds_outside_of_the_space_are_continued_as_they_are() -> None:
@@ -186,9 +177,9 @@ def test_a_search_that_ends_by_gain_ends_after_trials_in_vain() -> None:
         scheduler.tell(number, finished(params), 1.0, better if number >= 5 else ALIKE)
         number += 1
     ahead, most = len(STUDY.solvers), POLICY.search.most_in_vain
-    assert scheduler.known.in_vain == most and ahead + most < number < 60
+    assert scheduler.state.in_vain == most and ahead + most < number < 60
     counted = SearchScheduler(STUDY, STUDY.union_space(), clock=standing)
-    assert len(taken(counted, 40)) == 40 and counted.known.in_vain > most
+    assert len(taken(counted, 40)) == 40 and counted.state.in_vain > most
 
 
 @pytest.mark.parametrize(("seconds", "most"), [(1e-9, POLICY.search.most_in_vain), (5.0, 6), (1e9, POLICY.search.poor)])

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import ranktune
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.selection.results import Result
-from ranktune.tuner.selection.rows import BLEND, LINEAR_BLEND, TREE_BLEND, Row
+from ranktune.tuner.selection.rows import BLEND, LINEAR_BLEND, TREE_BLEND, LeaderboardRow
 from tests.support.engine_samples import graded
 from tests.support.policies import run_by
 
@@ -30,7 +30,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Result:
     return ranktune.tune(train, test=test, solvers=SOLVERS, trials=9, jobs=1, name="x", home=home, space=FEW)
 
 
-def members(row: Row) -> set[str]:
+def members(row: LeaderboardRow) -> set[str]:
     return {name.partition(" ")[0] for name in row.params or {}}
 
 
@@ -52,7 +52,7 @@ def test_the_average_of_the_trees_is_a_candidate(found: Result) -> None:
 def test_a_blend_keeps_what_its_study_tries_first_and_single_models_must_be_ahead(tmp_path: Path) -> None:
     def shares(name: str, **blend: float) -> dict[str, object]:
         policy = replace(POLICY, blend=replace(POLICY.blend, **blend))  # type: ignore[arg-type]
-        split = Split("", of_one_column(60, 0))
+        split = QuerySplit("", of_one_column(60, 0))
         result = run_by(policy, tmp_path / name, split, solvers=SOLVERS[1:3], trials=9, test="none", sampler="random")
         return dict(result.best.params or {}) if result.best.is_blend else {}
 

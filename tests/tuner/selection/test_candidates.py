@@ -9,9 +9,9 @@ import pytest
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.metrics.means import mean_or_zero
-from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.evaluation.task import TaskOutcome
 from ranktune.tuner.policy.policy import POLICY
-from ranktune.tuner.policy.trials import finalists
+from ranktune.tuner.policy.reserve import finalists
 from ranktune.tuner.selection.finals import Candidate, best_by_solver
 from ranktune.tuner.selection.finished_trials import best_candidates, set_aside
 from ranktune.tuner.storage.record import Record
@@ -29,9 +29,9 @@ def test_the_best_few_trials_of_each_solver_are_candidates(tmp_path: Path) -> No
     record, space = Record(tmp_path, "s", STUDY.metric), STUDY.union_space()
     for number, value in enumerate([0.5, 0.9, 0.7, 0.9, 0.1, 0.8]):
         params = space.defaults()[0] | {"RankSVM.C": 0.01 * (number + 1)}
-        record.append(number, params, space.distributions, Outcome({STUDY.metric: np.full(4, value)}))
-    record.append(6, space.defaults()[1], space.distributions, Outcome({STUDY.metric: np.full(4, 0.85)}))
-    record.append(7, space.defaults()[1], space.distributions, Outcome(error="x"))
+        record.append(number, params, space.distributions, TaskOutcome({STUDY.metric: np.full(4, value)}))
+    record.append(6, space.defaults()[1], space.distributions, TaskOutcome({STUDY.metric: np.full(4, 0.85)}))
+    record.append(7, space.defaults()[1], space.distributions, TaskOutcome(error="x"))
     result = best_candidates(record, space)
     record.close()
     assert [(c.solver, c.value) for c in result] == [
@@ -54,7 +54,7 @@ def test_with_few_queries_what_beats_the_defaults_by_noise_does_not_replace_them
         record = Record(tmp_path / beyond, "s", STUDY.metric)
         for number, own in enumerate(values):
             params = space.defaults()[0] | ({f"{solver}.{parameter}": 0.01 * number} if number else {})
-            record.append(number, params, space.distributions, Outcome({STUDY.metric: own}))
+            record.append(number, params, space.distributions, TaskOutcome({STUDY.metric: own}))
         result = sorted(best_candidates(record, space), key=lambda candidate: candidate.place)
         said = set_aside(record, space, {}, result[:1])
         fresh = set_aside(record, space, {}, [replace(result[0], number=-1, value=0.3, rescored=defaults)])
@@ -79,7 +79,7 @@ def test_without_fresh_folds_a_solver_is_represented_by_its_first_candidate() ->
 
 def test_when_nothing_succeeded_the_cause_is_told(tmp_path: Path) -> None:
     record, space = Record(tmp_path, "s", STUDY.metric), STUDY.union_space()
-    record.append(0, space.defaults()[0], space.distributions, Outcome(error="ValueError: no"))
+    record.append(0, space.defaults()[0], space.distributions, TaskOutcome(error="ValueError: no"))
     with pytest.raises(StudyError, match="none of 1 trials succeeded: ValueError: no"):
         best_candidates(record, space)
     record.close()

@@ -11,9 +11,8 @@ from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Int
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.registry import STANDARD
-from ranktune.tuner.evaluation.feature_costs import FeatureBudget, FeatureLimits
+from ranktune.tuner.evaluation.feature_costs import FEATURE_SET, LEVELS, FeatureBudget, FeatureLimits
 from ranktune.tuner.evaluation.feature_order import selected_columns
-from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, LEVELS
 from ranktune.tuner.splits.plans import PLAN, Fold
 from ranktune.tuner.splits.store import read_development, write_problem
 from ranktune.tuner.study.declaration import Study

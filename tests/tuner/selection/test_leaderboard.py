@@ -6,16 +6,16 @@ import pytest
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.tuner.selection.estimate import estimate
-from ranktune.tuner.selection.finals import Candidate, Entry
+from ranktune.tuner.selection.finals import Candidate, Finalist
 from ranktune.tuner.selection.leaderboard import leaderboard
 from ranktune.tuner.selection.rows import ALIKE, BETTER, BLEND, CHOSEN, FIRST, WORSE, alternatives
 from ranktune.tuner.statistics.comparisons import holm
 from tests.tuner.selection.test_candidates import candidate
 
 
-def entry(solver: str, vali: float, test: Floats) -> Entry:
+def entry(solver: str, vali: float, test: Floats) -> Finalist:
     model = LinearModel(weights=np.array([1.0, 0.0]), solver=solver, parameters={})
-    return Entry(candidate(solver, np.full(4, vali)), {"map": test}, None, model, 0.01, 0.1)
+    return Finalist(candidate(solver, np.full(4, vali)), {"map": test}, None, model, 0.01, 0.1)
 
 
 def test_over_several_splits_the_first_row_is_what_choosing_on_each_gives() -> None:
@@ -41,7 +41,7 @@ def spread(mean: float, seed: int, n: int = 80) -> Floats:
     return mean + difficulty + 0.02 * np.random.default_rng(seed).normal(size=n)
 
 
-def compared(**tests: float) -> list[Entry]:
+def compared(**tests: float) -> list[Finalist]:
     return [entry(name, 0.5, spread(mean, seed)) for seed, (name, mean) in enumerate(tests.items(), start=1)]
 
 
@@ -56,10 +56,12 @@ def test_verdicts_are_against_the_chosen_and_corrected() -> None:
 
 
 def test_without_test_queries_fresh_folds_are_compared() -> None:
-    results: list[Entry] = []
+    results: list[Finalist] = []
     for name, mean in (("A", 0.7), ("B", 0.4)):
         model = LinearModel(weights=np.ones(2), solver=name)
-        results.append(Entry(candidate(name, np.full(3, 0.5), spread(mean, len(results))), {}, None, model, 0.01, 0.1))
+        results.append(
+            Finalist(candidate(name, np.full(3, 0.5), spread(mean, len(results))), {}, None, model, 0.01, 0.1)
+        )
     rows = leaderboard([results], "map", np.random.default_rng(0))
     assert rows[1].verdict == WORSE
     assert rows[1].difference is not None
@@ -67,7 +69,7 @@ def test_without_test_queries_fresh_folds_are_compared() -> None:
 
 
 def test_a_blend_has_no_validation_score_of_trials() -> None:
-    blend = Entry(
+    blend = Finalist(
         candidate(BLEND, np.empty(0), spread(0.6, 1)), {}, None, LinearModel(np.ones(2), solver=BLEND), 0.01, 0.1
     )
     (row,) = leaderboard([[blend]], "map", np.random.default_rng(0))
@@ -79,11 +81,11 @@ def test_a_blend_has_no_validation_score_of_trials() -> None:
 def test_the_smallest_and_the_fastest_are_among_those_not_told_apart() -> None:
     sizes = {"A": (5, 3.0), "B": (1, 0.1), "C": (2, 2.0), "D": (4, 1.0)}
     tests = {"A": 0.5, "B": 0.3, "C": 0.5, "D": 0.5}
-    results: list[Entry] = []
+    results: list[Finalist] = []
     for name, (nonzeros, microseconds) in sizes.items():
         model = LinearModel(weights=np.repeat([1.0, 0.0], [nonzeros, 6 - nonzeros]), solver=name)
         own = spread(tests[name], nonzeros)
-        results.append(Entry(candidate(name, own, own), {"map": own}, None, model, microseconds, 0.1))
+        results.append(Finalist(candidate(name, own, own), {"map": own}, None, model, microseconds, 0.1))
     taken = alternatives(leaderboard([results], "map", np.random.default_rng(0)))
     assert taken["smallest"] == "C"
 

@@ -15,7 +15,7 @@ from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.blend import BlendModel, parts_of
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
-from ranktune.tuner.deployment.copying import copied, copy_loss, is_significant
+from ranktune.tuner.deployment.engines import copied, copy_loss, is_significant
 from ranktune.tuner.selection import serving
 from ranktune.tuner.selection.results import Result, load_result
 from ranktune.tuner.selection.rows import BLEND, DISTILLED, TREE_BLEND
@@ -111,22 +111,6 @@ def test_what_all_can_load_costs_nothing(for_solr: Result) -> None:
     said = " ".join(for_solr.conclusion.details)
     assert "solr and lightgbm can load the best model of all: nothing is lost." in said
     assert "had no trials" in said
-
-
-@pytest.mark.thorough
-def test_a_given_split_is_served_too(home: Path) -> None:
-    result = tuned(home, "solr", data=graded(60, 0), vali=graded(30, 2), test="none", plan="split", trials=6, name="v")
-    export(result.best_model, "solr")
-    assert result.restriction is not None and result.restriction.best == result.best.solver  # nothing is blended
-
-
-@pytest.mark.thorough
-def test_several_splits_are_summed_up(home: Path) -> None:
-    nested: dict[str, Any] = {"plan": "nested", "outer": 2, "test": None, "name": "nested"}
-    result = tuned(home, "solr", data=graded(40, 0), solvers=("RidgeRanker", "GBDTRanker"), trials=3, **nested)
-    export(result.best_model, "solr")
-    assert result.restriction is not None and result.restriction.systems == ("solr",)
-    assert "solr" in " ".join(result.conclusion.details)
 
 
 def with_missing(n_queries: int, seed: int) -> Queries:

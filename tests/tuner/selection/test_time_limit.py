@@ -17,10 +17,10 @@ import ranktune
 from ranktune import api, cli
 from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.registry import averages
-from ranktune.tuner.evaluation.evaluate import Run, evaluate
+from ranktune.tuner.evaluation.evaluate import EvaluationRun, evaluate
 from ranktune.tuner.evaluation.models import keep_model
 from ranktune.tuner.evaluation.plans import Final
 from ranktune.tuner.policy.next_trial import IN_VAIN
@@ -52,7 +52,7 @@ def test_no_model_is_fitted_twice_to_all_queries(
 ) -> None:
     fits, fit = list[tuple[object, ...]](), Final._fitted
 
-    def noted(self: Final, run: Run) -> Model:
+    def noted(self: Final, run: EvaluationRun) -> Model:
         params = {name: value for name, value in run.task.parameters.items() if name != "seeds"}
         fits.append((run.task.solver, *sorted(params.items())))
         return fit(self, run)
@@ -121,7 +121,7 @@ def test_a_default_is_compared_with_what_learned_from_the_same_queries_and_costs
     parts = graded(40, 0), graded(20, 1), graded(20, 2)
     folder = StudyFolder(tmp_path / "s")
     with folder.owned():
-        (problem,) = prepare(study, [Split("", *parts)], folder)
+        (problem,) = prepare(study, [QuerySplit("", *parts)], folder)
     problem = problem.by_one_part()
     default, other = (
         Candidate(name, space, 0.5, np.full(20, 0.5), 1, number=place, seconds=1.0)

@@ -9,17 +9,16 @@ import pytest
 from sklearn.model_selection import TimeSeriesSplit
 
 from ranktune import LambdaMART
-from ranktune.solvers.boosting.early_stopping import held_out_numbers
+from ranktune.solvers.boosting.growth import held_out_numbers
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import Split
-from ranktune.tuner.deployment import copying
+from ranktune.tuner.deployment import engines
 from ranktune.tuner.splits.forward import blocks, forward_folds
 from ranktune.tuner.splits.gaps import check_gap, gap_of
-from ranktune.tuner.splits.plans import Progressive, fresh_plan
-from ranktune.tuner.splits.split import Development, nested_splits, validation_plan, with_test
+from ranktune.tuner.splits.split import Development, validation_plan, with_test
 
 
 def timed(times: Floats, first: int = 0) -> Queries:
@@ -63,7 +62,7 @@ def test_distinct_times_are_divided_as_scikit_learn_does(count: int, folds: int,
 @pytest.mark.parametrize("seed", range(5))
 def test_the_last_part_is_the_test(seed: int) -> None:
     times, _ = random_times(seed)
-    split = with_test(Split("s", timed(times)), 0, gap="2")
+    split = with_test(QuerySplit("s", timed(times)), 0, gap="2")
     assert split.test is not None
     start = split.test.time_of_query.min()
     assert split.train.time_of_query.max() < start - 2
@@ -87,8 +86,8 @@ def test_copies_and_first_stages_are_judged_on_later_queries(monkeypatch: pytest
 
         return noted
 
-    monkeypatch.setattr(copying, "copy_of", noting(copying.copy_of, 1))
-    loss = copying.copy_loss(model, queries, ["solr"], "ndcg@10", 0)
+    monkeypatch.setattr(engines, "copy_of", noting(engines.copy_of, 1))
+    loss = engines.copy_loss(model, queries, ["solr"], "ndcg@10", 0)
     scored = ~np.isnan(loss)
     assert len(fitted) == 2 and max(fitted) < times.max() and times[scored].min() > min(fitted)
     assert np.all(times[~scored & with_pairs(queries)] <= min(fitted)), "the earliest third is scored by none"
@@ -97,33 +96,13 @@ def test_copies_and_first_stages_are_judged_on_later_queries(monkeypatch: pytest
 def test_queries_that_are_not_before_a_given_test_are_left_out() -> None:
     late = timed(np.array([20.0, 25.0]), 100)
     with pytest.warns(RankTuneWarning, match="11 of 30 training queries are not before the test"):
-        split = with_test(Split("s", timed(np.arange(30.0)), test=late), 0, gap="1")
+        split = with_test(QuerySplit("s", timed(np.arange(30.0)), test=late), 0, gap="1")
     assert split.train.n_queries == 19 and split.test is late
     with pytest.raises(DataError, match="nothing is left"):
-        with_test(Split("s", timed(np.arange(30.0, 40.0)), test=late), 0)
+        with_test(QuerySplit("s", timed(np.arange(30.0, 40.0)), test=late), 0)
     untimed = Queries.from_arrays([[1.0], [2.0]], [0, 1])
     with pytest.raises(DataError, match="or some have none"):
-        with_test(Split("s", timed(np.arange(30.0)), test=untimed), 0)
-
-
-def test_plans_go_by_time() -> None:
-    times = np.random.default_rng(0).permutation(60).astype(float)
-    development = Development(timed(times), 0)
-    plan = validation_plan(development, None, 0)
-    assert isinstance(plan, tuple) and len(plan) == 5 and fresh_plan(plan, development.queries, 0) == ()
-    in_order = validation_plan(development, None, 0, permutations=10)
-    assert isinstance(in_order, Progressive) and len(in_order.orders) == 1
-    assert times[in_order.orders[0]].tolist() == sorted(times)
-    single = validation_plan(development, None, 0, strict=True, gap="2")
-    assert isinstance(single, tuple)
-    (fold,) = single
-    assert set(times[fold.vali]) == set(range(48, 60)) and times[fold.train].max() == 45
-    given = validation_plan(Development(timed(np.append(np.arange(30.0), [20.0, 25.0])), 2), None, 0, strict=True)
-    assert isinstance(given, tuple) and given[0].train.tolist() == list(range(20))
-    for split in nested_splits(Split("s", timed(times)), 3, 0)[:-1]:
-        assert split.test is not None and split.train.time_of_query.max() < split.test.time_of_query.min()
-    with pytest.raises(ParameterError, match="one order of time"):
-        validation_plan(development, None, 0, repeats=2)
+        with_test(QuerySplit("s", timed(np.arange(30.0)), test=untimed), 0)
 
 
 def test_a_query_that_comes_again_is_not_learnt_from_before() -> None:

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries, concatenate
-from ranktune.solvers.data.split import Split
 from ranktune.tuner.splits.digests import NOTHING, query_digests
 from ranktune.tuner.splits.split import without_shared
 
@@ -28,7 +28,7 @@ def shuffled(queries: Queries, seed: int) -> Queries:
 
 
 def test_parts_without_shared_queries_stay_as_they_are() -> None:
-    split = Split("s", graded(30, 0), graded(20, 1), graded(10, 2))
+    split = QuerySplit("s", graded(30, 0), graded(20, 1), graded(10, 2))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         kept = without_shared(split)
@@ -37,7 +37,7 @@ def test_parts_without_shared_queries_stay_as_they_are() -> None:
 
 def test_test_queries_leave_the_other_parts_whatever_their_form() -> None:
     queries, common, vali = graded(30, 0), graded(5, 1), graded(8, 2)
-    split = Split("s", concatenate([queries, common]), concatenate([vali, common]), shuffled(common, 3))
+    split = QuerySplit("s", concatenate([queries, common]), concatenate([vali, common]), shuffled(common, 3))
     with pytest.warns(RankTuneWarning) as warned:
         kept = without_shared(split)
     assert kept.train.fingerprint == queries.fingerprint
@@ -50,21 +50,21 @@ def test_one_other_grade_makes_another_query() -> None:
     grades = train.grades.copy()
     grades[::6] = 3.0
     other = Queries(train.features, grades, train.starts, train.query_ids)
-    assert without_shared(Split("s", train, test=other)).train is train
+    assert without_shared(QuerySplit("s", train, test=other)).train is train
 
 
 def test_training_on_the_validation_queries_alone_is_refused() -> None:
     train = graded(10, 0)
     with pytest.raises(DataError, match=r"10 of 10 training queries .* leave vali out"):
-        without_shared(Split("s", train, vali=train))
+        without_shared(QuerySplit("s", train, vali=train))
     with pytest.raises(DataError, match=r"10 of 10 training queries .* give other test queries"):
-        without_shared(Split("s", train, test=shuffled(train, 1)))
+        without_shared(QuerySplit("s", train, test=shuffled(train, 1)))
 
 
 def test_queries_of_one_grade_do_not_matter() -> None:
     flat = Queries.from_arrays(np.zeros((4, 4)), np.zeros(4), qid=[0, 0, 1, 1])
     train = concatenate([graded(10, 0), flat])
-    assert without_shared(Split("s", train, test=concatenate([graded(3, 1), flat]))).train is train
+    assert without_shared(QuerySplit("s", train, test=concatenate([graded(3, 1), flat]))).train is train
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
@@ -83,7 +83,7 @@ def test_noise_does_not_hide_a_query(share: float, is_sparse: bool) -> None:
     other[::12, 20] += 0.01  # one value of each query
     X, tested = (sparse.csr_array(part) if is_sparse else part for part in (X, np.concatenate([noisy, other])))
     test = Queries.from_arrays(tested, grades[:1200], qid=qid[:1200])
-    split = Split("s", Queries.from_arrays(X, grades, qid=qid), test=test)
+    split = QuerySplit("s", Queries.from_arrays(X, grades, qid=qid), test=test)
     with pytest.warns(RankTuneWarning, match="50 of 200 training queries are also among the test .*but for noise"):
         kept = without_shared(split)
     assert kept.train.query_ids.tolist() == list(range(50, 200))
@@ -99,7 +99,7 @@ def test_few_distinct_values_raise_no_alarm(n_values: int, n_features: int) -> N
     exact = [digest in known for digest in query_digests(train)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        kept = without_shared(Split("s", train, test=test))
+        kept = without_shared(QuerySplit("s", train, test=test))
     assert kept.train.n_queries == 1000 - sum(exact)
 
 
@@ -115,5 +115,5 @@ def test_values_far_from_0_are_told_apart_by_their_differences(offset: float, sc
         return queries.with_features(sparse.csr_array(X) if is_sparse else X)
 
     with pytest.warns(RankTuneWarning, match="5 of 65 training queries"):
-        kept = without_shared(Split("s", moved(train, common), test=moved(fresh, common)))
+        kept = without_shared(QuerySplit("s", moved(train, common), test=moved(fresh, common)))
     assert kept.train.n_queries == 60

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import Split
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.splits import plans
 from ranktune.tuner.splits.plans import (
@@ -40,7 +40,7 @@ def test_folds_partition_the_queries(folds: int) -> None:
         assert max(len(f.vali) for f in plan) - min(len(f.vali) for f in plan) <= 1
 
 
-def planned(split: Split, folds: int | None, seed: int, **more: Any) -> tuple[Queries, StoredPlan]:
+def planned(split: QuerySplit, folds: int | None, seed: int, **more: Any) -> tuple[Queries, StoredPlan]:
     development = Development.of(split)
     return development.queries, validation_plan(development, folds, seed, **more)
 
@@ -57,14 +57,14 @@ def test_folds_depend_on_the_seed_only() -> None:
 
 
 def test_given_validation_queries_are_scored_and_never_learnt_from() -> None:
-    development, plan = planned(Split("s", queries(6), queries(3, first=6)), None, 0, strict=True)
+    development, plan = planned(QuerySplit("s", queries(6), queries(3, first=6)), None, 0, strict=True)
     (fold,) = folds_of(plan)
     assert set(development.select(fold.train).features[:, 0]) == set(range(6))
     assert set(development.select(fold.vali).features[:, 0]) == {6, 7, 8}
 
 
 def test_asking_for_folds_uses_training_and_validation_queries() -> None:
-    development, plan = planned(Split("s", queries(6), queries(3, first=6)), 3, 0)
+    development, plan = planned(QuerySplit("s", queries(6), queries(3, first=6)), 3, 0)
     assert development.n_queries == 9
     assert len(folds_of(plan)) == 3
 
@@ -72,16 +72,16 @@ def test_asking_for_folds_uses_training_and_validation_queries() -> None:
 def test_of_large_data_one_fold_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:
     few = replace(POLICY.scoring, large_bytes=1, large_queries=40)
     monkeypatch.setattr(plans, "POLICY", replace(POLICY, scoring=few))
-    development, plan = planned(Split("s", queries(40)), None, 0)
+    development, plan = planned(QuerySplit("s", queries(40)), None, 0)
     (fold,) = folds_of(plan)
     assert (len(fold.train), len(fold.vali)) == (32, 8)
     assert fresh_plan(plan, development, 0) == ()
-    assert len(folds_of(planned(Split("s", queries(40)), 5, 0)[1])) == 5
-    assert len(folds_of(planned(Split("s", queries(39)), None, 0)[1])) == 5
+    assert len(folds_of(planned(QuerySplit("s", queries(40)), 5, 0)[1])) == 5
+    assert len(folds_of(planned(QuerySplit("s", queries(39)), None, 0)[1])) == 5
 
 
 def test_a_test_set_is_set_aside_once_and_kept_apart() -> None:
-    split = with_test(Split("s", queries(50)), seed=0)
+    split = with_test(QuerySplit("s", queries(50)), seed=0)
     assert split.test is not None
     aside, kept = set(split.test.features[:, 0]), set(split.train.features[:, 0])
     assert len(aside) == 10
@@ -91,8 +91,8 @@ def test_a_test_set_is_set_aside_once_and_kept_apart() -> None:
 
 def test_a_given_test_set_stays_and_tiny_data_keeps_its_queries() -> None:
     data = queries(2)
-    assert with_test(Split("s", queries(50), test=data), seed=0).test is data
-    assert with_test(Split("s", queries(8)), seed=0).test is None
+    assert with_test(QuerySplit("s", queries(50), test=data), seed=0).test is data
+    assert with_test(QuerySplit("s", queries(8)), seed=0).test is None
 
 
 @pytest.mark.parametrize(
@@ -107,11 +107,11 @@ def test_a_given_test_set_stays_and_tiny_data_keeps_its_queries() -> None:
 )
 def test_what_cannot_be_planned_is_refused(data: Queries, more: dict[str, Any], said: str) -> None:
     with pytest.raises((DataError, ParameterError), match=said):
-        planned(Split("s", data), **{"folds": None, "seed": 0, **more})
+        planned(QuerySplit("s", data), **{"folds": None, "seed": 0, **more})
 
 
 def test_orders_are_permutations_and_fresh_ones_are_others() -> None:
-    development, plan = planned(Split("s", queries(20)), None, 0, permutations=3)
+    development, plan = planned(QuerySplit("s", queries(20)), None, 0, permutations=3)
     assert isinstance(plan, Progressive)
     fresh = fresh_plan(plan, development, 0)
     assert isinstance(fresh, Progressive)
@@ -163,19 +163,19 @@ def test_repeats_deal_all_queries_anew() -> None:
 
 
 def test_many_given_validation_queries_are_kept_to_and_few_are_not() -> None:
-    _, many = planned(Split("s", queries(6), queries(300, first=6)), None, 0)
-    _, few = planned(Split("s", queries(6), queries(299, first=6)), None, 0)
+    _, many = planned(QuerySplit("s", queries(6), queries(300, first=6)), None, 0)
+    _, few = planned(QuerySplit("s", queries(6), queries(299, first=6)), None, 0)
     assert (len(folds_of(many)), len(folds_of(few))) == (1, 5)
 
 
 @pytest.mark.parametrize("tested", [True, False])
 def test_the_latest_queries_are_set_aside(tested: bool) -> None:
-    split = by_time(Split("x", queries(50)), tested=tested)
+    split = by_time(QuerySplit("x", queries(50)), tested=tested)
     assert split.vali is not None and (split.test is not None) == tested
     parts = [part for part in (split.train, split.vali, split.test) if part is not None]
     assert [part.n_queries for part in parts] == ([32, 8, 10] if tested else [40, 10])
     assert np.concatenate([part.query_ids for part in parts]).tolist() == list(range(50))
-    given = by_time(Split("x", queries(50), vali=queries(20, 100), test=queries(20, 200)), tested=True)
+    given = by_time(QuerySplit("x", queries(50), vali=queries(20, 100), test=queries(20, 200)), tested=True)
     assert given.train.n_queries == 50
     with pytest.raises(DataError, match="4 queries are too few"):
-        by_time(Split("x", queries(4)), tested=True)
+        by_time(QuerySplit("x", queries(4)), tested=True)

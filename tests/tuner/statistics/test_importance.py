@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.tuner.statistics.importance import MAX_TRIALS, MIN_TRIALS, Importance, exchanged, importance
+from ranktune.tuner.statistics.importance import MAX_TRIALS, MIN_TRIALS, ParameterImportance, exchanged, importance
 
 
 def rows_of(n: int, d: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).random((n, d))
 
 
-def known(rows: np.ndarray, values: np.ndarray, seed: int = 0, **options: Any) -> Importance:
+def known(rows: np.ndarray, values: np.ndarray, seed: int = 0, **options: Any) -> ParameterImportance:
     result = importance(rows, values, np.random.default_rng(seed), **options)
     assert result is not None
     return result

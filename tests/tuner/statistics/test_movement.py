@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ranktune.tuner.statistics.movement import PRIOR_DEGREES, movement, sampling_variance
+from ranktune.tuner.statistics.comparisons import PRIOR_DEGREES, movement, sampling_variance
 
 OLD = np.array([0.70, 0.66, 0.61, 0.58, 0.40])
 

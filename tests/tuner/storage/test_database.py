@@ -21,7 +21,7 @@ from ranktune.solvers.core.errors import ParameterError, RankTuneError, RankTune
 from ranktune.tuner.storage import database as storage
 from ranktune.tuner.storage.database import check_url, file_system, open_storage, shown_url
 from ranktune.tuner.storage.record import Record
-from ranktune.tuner.storage.retrying import AWAY, BACK, Fault, retrying
+from ranktune.tuner.storage.retrying import AWAY, BACK, DatabaseFault, retrying
 from tests.support.clocks import Clock
 
 if TYPE_CHECKING:
@@ -256,9 +256,9 @@ def test_patience_ends() -> None:
 
 
 def test_a_server_that_says_it_is_starting_is_known_by_that() -> None:
-    assert Fault("the database system is starting up").starting
-    assert Fault("the database system is not yet accepting connections").starting
-    assert not Fault("connection refused").starting
+    assert DatabaseFault("the database system is starting up").starting
+    assert DatabaseFault("the database system is not yet accepting connections").starting
+    assert not DatabaseFault("connection refused").starting
 
 
 def test_a_server_that_answered_once_is_waited_for_at_the_next_opening(

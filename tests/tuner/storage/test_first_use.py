@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.evaluation.task import TaskOutcome
 from ranktune.tuner.storage.database import open_storage
 from ranktune.tuner.storage.record import Record
 from tests.support.postgres_server import Server
@@ -22,7 +22,7 @@ def first_used(barrier: Barrier, places: Sequence[tuple[Path, str | None]], name
         barrier.wait(60.0)
         record = Record(folder, name, "map", url)
         record.leases.join(multiprocessing.current_process().name, "here", 1, 1, "1")
-        record.append(int(name[1:] or 0), {}, {}, Outcome(error="nothing"))
+        record.append(int(name[1:] or 0), {}, {}, TaskOutcome(error="nothing"))
         assert record.storage.get_current_version() == record.storage.get_head_version()
         record.close()
 

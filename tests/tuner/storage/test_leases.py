@@ -11,9 +11,9 @@ import pytest
 
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.evaluation.task import TaskOutcome
 from ranktune.tuner.policy.policy import POLICY, Race
-from ranktune.tuner.storage.lease_tables import RACES
+from ranktune.tuner.storage.database import RACES
 from ranktune.tuner.storage.leases import Lease, Leases
 from ranktune.tuner.storage.record import Record
 from tests.support.clocks import Clock
@@ -21,7 +21,7 @@ from tests.tuner.storage.test_record import DISTRIBUTIONS
 from tests.tuner.storage.test_record import PARAMS as REAL
 
 PARAMS: dict[str, Value] = {"solver": "A", "A.x": 0.1 + 0.2, "A.n": 3, "A.b": True, "A.none": None}
-DONE = Outcome({"map": np.array([0.5, 1.0])}, worker="w")
+DONE = TaskOutcome({"map": np.array([0.5, 1.0])}, worker="w")
 PERIOD = 30.0
 
 
@@ -108,14 +108,6 @@ def bits(lease: Lease) -> bytes:
     return np.asarray(lease.incumbent).tobytes()
 
 
-def test_a_trial_that_the_owner_puts_back_is_evaluated_alike_by_a_worker(leases: Leases) -> None:
-    incumbent, race = np.array([0.1 + 0.2, 1.0 / 3.0]), Race(level=0.1 + 0.2, min_queries=3)
-    leases.give_back([some(leases.give(0, PARAMS, "lane", 2.5, incumbent, race, True)).token])
-    taken = some(leases.claim("a"))
-    assert bits(taken) == incumbent.tobytes()
-    assert (taken.limit, taken.race, taken.path) == (2.5, race, True)
-
-
 def test_a_trial_carries_when_it_is_stopped(leases: Leases) -> None:
     races = [Race(level=0.1 + 0.2, min_queries=3), POLICY.race]
     for number, race in enumerate(races):
@@ -193,7 +185,7 @@ def test_handing_in_twice_is_as_once_and_stale_tokens_are_refused(leases: Leases
     assert not leases.deliver(1, lease.token, DONE)
     assert leases.collect() == []
     assert leases.deliver(0, lease.token, DONE)
-    assert leases.deliver(0, lease.token, Outcome(error="another"))
+    assert leases.deliver(0, lease.token, TaskOutcome(error="another"))
     ((collected, outcome),) = leases.collect()
     assert (collected.number, collected.worker, outcome.error) == (0, "w", None)
     np.testing.assert_array_equal(outcome.per_query["map"], DONE.per_query["map"])
@@ -202,15 +194,6 @@ def test_handing_in_twice_is_as_once_and_stale_tokens_are_refused(leases: Leases
     leases.close(0)
     assert leases.deliver(0, lease.token, DONE)  # the answer to the first may have been lost
     assert leases.collect() == [] and leases.rows() == []
-
-
-def test_who_was_given_up_cannot_hand_in(leases: Leases, clock: Clock) -> None:
-    leases.offer(0, PARAMS)
-    lease = some(leases.claim("w"))
-    lapse(leases, clock)
-    assert states(leases) == {0: "waiting 2"}
-    assert not leases.deliver(0, lease.token, DONE)
-    assert leases.renew([lease.token]) == set()
 
 
 def lapse(leases: Leases, clock: Clock, seconds: float = PERIOD, step: float = PERIOD / 10) -> list[tuple[int, bool]]:
@@ -299,13 +282,13 @@ def test_a_study_has_one_owner(leases: Leases, clock: Clock) -> None:
     leases.confirm(token)
     leases.release(token, concluded=True)
     owner = leases.owner()
-    assert owner is not None and (owner.held, owner.concluded) == (False, True)
+    assert owner is not None and (owner.is_running, owner.concluded) == (False, True)
     assert leases.acquire("here", 5, "two", alive=alive) != token
     assert leases.acquire("here", 6, "three", alive=alive, sleep=sleep)  # 5 is dead: at once
     with pytest.raises(StudyError, match="taken over by another process"):
         leases.confirm(token)
     owner = leases.owner()
-    assert owner is not None and (owner.pid, owner.held, owner.concluded) == (6, True, False)
+    assert owner is not None and (owner.pid, owner.is_running, owner.concluded) == (6, True, False)
 
 
 def test_an_owner_without_a_sign_of_life_is_replaced_after_a_period(leases: Leases, clock: Clock) -> None:

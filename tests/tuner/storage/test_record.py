@@ -7,15 +7,14 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
-import optuna
 import pytest
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from optuna.trial import TrialState
 
-from ranktune.dashboards.records.file import RecordReader
+from ranktune.dashboards.records.reader import RecordReader
 from ranktune.solvers.core.errors import Damaged
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.evaluation.task import TaskOutcome
 from ranktune.tuner.storage.record import DamagedArrays, Record, number_of
 from tests.support.faults import Faults
 
@@ -29,7 +28,7 @@ VALUES = np.array([0.25, np.nan, 0.75, 0.5])
 
 def test_a_trial_comes_back_as_it_was(tmp_path: Path, storage_url: str | None) -> None:
     record = Record(tmp_path, "s", "map", storage_url)
-    record.append(3, PARAMS, DISTRIBUTIONS, Outcome({"map": VALUES, "ndcg@10:letor": VALUES / 2}, 7.0, 1.5))
+    record.append(3, PARAMS, DISTRIBUTIONS, TaskOutcome({"map": VALUES, "ndcg@10:letor": VALUES / 2}, 7.0, 1.5))
     record.close()
     reopened = Record(tmp_path, "s", "map", storage_url)
     (trial,) = reopened.trials()
@@ -57,7 +56,7 @@ def test_a_record_opens_whichever_answer_of_its_database_is_lost(tmp_path: Path)
 @pytest.mark.parametrize("values", [np.full(3, np.nan), np.array([np.inf, 1.0]), np.zeros(0)])
 def test_a_metric_that_is_no_number_is_a_failure(tmp_path: Path, values: np.ndarray) -> None:
     record = Record(tmp_path, "s", "map")
-    trial = record.append(0, PARAMS, DISTRIBUTIONS, Outcome({"map": values}))
+    trial = record.append(0, PARAMS, DISTRIBUTIONS, TaskOutcome({"map": values}))
     record.close()
     assert trial.state == TrialState.FAIL
     assert "map is not a finite number" in trial.user_attrs["error"]
@@ -65,7 +64,7 @@ def test_a_metric_that_is_no_number_is_a_failure(tmp_path: Path, values: np.ndar
 
 def test_a_failure_says_why(tmp_path: Path, storage_url: str | None) -> None:
     record = Record(tmp_path, "s", "map", storage_url)
-    record.append(0, PARAMS, DISTRIBUTIONS, Outcome(error="ValueError: no"))
+    record.append(0, PARAMS, DISTRIBUTIONS, TaskOutcome(error="ValueError: no"))
     assert [t.user_attrs["error"] for t in record.trials()] == ["ValueError: no"]
     record.close()
 
@@ -73,19 +72,9 @@ def test_a_failure_says_why(tmp_path: Path, storage_url: str | None) -> None:
 def test_trials_come_by_number_whatever_the_order_of_finishing(tmp_path: Path, storage_url: str | None) -> None:
     record = Record(tmp_path, "s", "map", storage_url)
     for number in (2, 0, 1):
-        record.append(number, PARAMS, DISTRIBUTIONS, Outcome({"map": VALUES}))
+        record.append(number, PARAMS, DISTRIBUTIONS, TaskOutcome({"map": VALUES}))
     assert [number_of(t) for t in record.trials()] == [0, 1, 2]
     record.close()
-
-
-def test_optuna_reads_the_record(tmp_path: Path) -> None:
-    record = Record(tmp_path, "s", "map")
-    record.append(0, PARAMS, DISTRIBUTIONS, Outcome({"map": VALUES}))
-    record.close()
-    study = optuna.load_study(study_name="s", storage=f"sqlite:///{tmp_path / 'record.db'}")
-    assert study.best_value == 0.5
-    assert study.best_params == PARAMS
-    study._storage.remove_session()
 
 
 def test_commits_are_durable(tmp_path: Path) -> None:
@@ -99,7 +88,7 @@ def test_commits_are_durable(tmp_path: Path) -> None:
 
 def test_a_renamed_folder_keeps_its_trials(tmp_path: Path) -> None:
     record = Record(tmp_path / "old", "old", "map")
-    record.append(0, PARAMS, DISTRIBUTIONS, Outcome({"map": VALUES}))
+    record.append(0, PARAMS, DISTRIBUTIONS, TaskOutcome({"map": VALUES}))
     record.close()
     (tmp_path / "old").rename(tmp_path / "new")
     reopened = Record(tmp_path / "new", "new", "map")
@@ -110,7 +99,7 @@ def test_a_renamed_folder_keeps_its_trials(tmp_path: Path) -> None:
 def test_a_trial_of_weighted_queries_has_the_weighted_mean(tmp_path: Path) -> None:
     weights = np.array([1.0, 50.0, 2.0, 5.0])
     record = Record(tmp_path, "s", "map", weights=weights)
-    trial = record.append(0, PARAMS, DISTRIBUTIONS, Outcome({"map": VALUES, "ndcg@10": VALUES / 2}))
+    trial = record.append(0, PARAMS, DISTRIBUTIONS, TaskOutcome({"map": VALUES, "ndcg@10": VALUES / 2}))
     record.close()
     mean = (0.25 + 2 * 0.75 + 5 * 0.5) / 8
     squares = np.array([1.0, 2.0, 5.0]) ** 2 * (np.array([0.25, 0.75, 0.5]) - mean) ** 2
@@ -130,7 +119,7 @@ def test_a_trial_of_weighted_queries_has_the_weighted_mean(tmp_path: Path) -> No
 )
 def test_a_trial_that_is_not_what_was_written_is_damaged(change: str, tmp_path: Path) -> None:
     record = Record(tmp_path, "s", "map")
-    record.append(0, PARAMS, DISTRIBUTIONS, Outcome({"map": VALUES}))
+    record.append(0, PARAMS, DISTRIBUTIONS, TaskOutcome({"map": VALUES}))
     record.close()
     assert len(RecordReader(tmp_path / "record.db").trials()) == 1
     with closing(sqlite3.connect(tmp_path / "record.db")) as connection, connection:
@@ -146,7 +135,7 @@ def test_a_trial_that_is_not_what_was_written_is_damaged(change: str, tmp_path: 
 def test_arrays_of_another_trial_are_damaged(tmp_path: Path) -> None:
     record = Record(tmp_path, "s", "map")
     for number in range(2):
-        record.append(number, PARAMS, DISTRIBUTIONS, Outcome({"map": VALUES / (number + 1)}))
+        record.append(number, PARAMS, DISTRIBUTIONS, TaskOutcome({"map": VALUES / (number + 1)}))
     first, second = record.trials()
     names = [record._array_name(trial) for trial in (first, second)]
     shutil.copy(tmp_path / "artifacts" / names[0], tmp_path / "artifacts" / names[1])

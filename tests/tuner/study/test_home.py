@@ -12,7 +12,7 @@ import pytest
 
 import ranktune
 from ranktune.solvers.core.errors import ParameterError, StudyError
-from ranktune.tuner.study.home import FORMAT, StudyFolder, find_folder, make_folder, writing
+from ranktune.tuner.study.home import FORMAT, StudyFolder, find_folder, make_folder
 from tests.support.commands import ended
 from tests.support.engine_samples import graded
 from tests.support.released_studies import ASSETS, FINISHED, UNFINISHED, unpacked
@@ -148,15 +148,6 @@ def test_the_declaration_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pyte
     assert (folder.path / "study.json").read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("code", "remedy"),
-    [(errno.ENOSPC, "Free space"), (errno.EIO, "Check the disk"), (errno.EROFS, "Make it writable")],
-)
-def test_an_error_of_the_system_is_told_with_what_helps(code: int, remedy: str, tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match=rf"{os.strerror(code)}\. {remedy}, or choose"), writing(tmp_path):
-        raise OSError(code, os.strerror(code))
-
-
 def test_drafts_of_a_killed_process_are_removed_at_the_end(tmp_path: Path) -> None:
     folder = StudyFolder(unpacked(ASSETS / f"format-{FORMAT}", tmp_path) / UNFINISHED)
     names = [f".x.npz.{digit * 16}.tmp" for digit in "0a"]
@@ -181,11 +172,3 @@ def test_data_that_find_no_room_are_told_and_those_of_before_are_kept(tmp_path: 
         (fresh / "x").write_text("after")
         raise OSError("10 requested and 3 written")
     assert (folder.data / "x").read_text() == "before"
-
-
-def test_a_message_cannot_harm_a_terminal(
-    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "a\x1b[2J").write_text("")
-    assert ended(monkeypatch, "tune", data, "--home", tmp_path / "a\x1b[2J", "--name", "s") == 2
-    assert f"cannot write to {tmp_path}/a?[2J/s: Not a directory" in capsys.readouterr().err

@@ -89,7 +89,7 @@ def test_a_process_that_has_the_number_of_a_dead_holder_is_not_it(folder: Path) 
     for what, former_holder in former.items():
         (folder / LOCK).write_text(json.dumps(asdict(former_holder)))
         assert holder(folder) is None, what
-        assert not StudyFolder(folder).held(), what
+        assert not StudyFolder(folder).is_running(), what
     (folder / LOCK).write_text(json.dumps(asdict(me)))
     assert holder(folder) == me
 
@@ -131,32 +131,6 @@ def test_a_lock_held_without_a_name_is_told_after_a_moment(folder: Path, monkeyp
         (folder / LOCK).write_text("")
         with pytest.raises(BeingRun, match="by another process"), owning(folder):
             pytest.fail("there were two owners")
-
-
-def _launch(folder: Path, ready: Any, answers_of: Any, done: Any) -> None:
-    ready.wait()
-    try:
-        with StudyFolder(folder).owned():
-            answers_of.put("owner")
-            done.wait()
-    except StudyError as error:
-        answers_of.put(str(error))
-
-
-@pytest.mark.thorough
-def test_of_two_simultaneous_launches_one_runs_and_the_other_names_it(folder: Path) -> None:
-    """Fifty times; every other time on the lock of a dead process."""
-    for turn in range(50):
-        dead = Holder(2**22 + 1, Holder.here().host, "2020-01-01T00:00:00+00:00", Holder.here().started)
-        (folder / LOCK).write_text(json.dumps(asdict(dead)) if turn % 2 else "")
-        ready, answers_of, done = FORK.Barrier(2), FORK.SimpleQueue(), FORK.Event()
-        launched = [forked(_launch, folder, ready, answers_of, done) for _ in range(2)]
-        answers = sorted((answers_of.get(), answers_of.get()), key="owner".__ne__)
-        done.set()
-        for process in launched:
-            process.join()
-        assert answers[0] == "owner"
-        assert any(f"is being run by process {process.pid} on " in answers[1] for process in launched), answers
 
 
 def _come_and_go(home: Path, turns: int, ready: Any, failed: Any) -> None:

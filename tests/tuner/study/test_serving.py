@@ -8,7 +8,7 @@ from ranktune.solvers.abilities import CUSTOM, LINEAR, LIST, TREES, WITHIN
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.registrations import Registration
 from ranktune.solvers.core.space import Choice
-from ranktune.solvers.custom.ranker import CustomRanker
+from ranktune.solvers.custom import CustomRanker
 from ranktune.solvers.formats import FORMATS
 from ranktune.solvers.registry import SOLVERS, make
 from ranktune.tuner.study.abilities import able_space, can_load

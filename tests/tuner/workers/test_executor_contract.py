@@ -25,7 +25,7 @@ from ranktune.tuner.splits.archive import pack_problem
 from ranktune.tuner.splits.plans import PLAN, query_folds
 from ranktune.tuner.splits.store import read_development, store, write_problem
 from ranktune.tuner.workers import joblib_executor
-from ranktune.tuner.workers.executor import CLUSTERS, Executor, Limits, make_executor
+from ranktune.tuner.workers.executor import CLUSTERS, CallLimits, Executor, make_executor
 from tests.support.clusters import DaskCluster
 from tests.support.engine_samples import graded
 from tests.support.process_samples import SOON, Lasting, alive, pid_in, soon
@@ -86,13 +86,13 @@ def test_results_warnings_and_exceptions_come_back(executor: Executor) -> None:
 
 def test_limits_are_kept_and_are_those_of_one_function(executor: Executor) -> None:
     with pytest.raises(TooLong, match=r"0\.5 seconds"):
-        executor.submit(time.sleep, 1000.0, limits=Limits(seconds=0.5)).result(SOON)
+        executor.submit(time.sleep, 1000.0, limits=CallLimits(seconds=0.5)).result(SOON)
 
     def takes(size: int) -> int:
         return len(np.empty(size, np.uint8))
 
     with pytest.raises(MemoryError, match="more than the 1024 MiB"):
-        executor.submit(takes, 2**32, limits=Limits(bytes=2**30)).result(SOON)
+        executor.submit(takes, 2**32, limits=CallLimits(bytes=2**30)).result(SOON)
     assert executor.submit(takes, 2**31).result(SOON) == 2**31
 
 
@@ -273,7 +273,7 @@ def test_a_worker_of_another_version_runs_nothing(dask_cluster: DaskCluster, mon
 def test_what_a_worker_of_dask_cannot_load_fails(dask_cluster: DaskCluster) -> None:
     """joblib itself would wait for ever."""
     with connected("joblib:dask", dask_cluster.address) as executor:
-        Unknown = type("Unknown", (Limits,), {"__module__": "no_such_module"})
+        Unknown = type("Unknown", (CallLimits,), {"__module__": "no_such_module"})
         with patch.dict(sys.modules, {"no_such_module": SimpleNamespace(Unknown=Unknown)}):
             with pytest.raises(WorkersAway, match=r"a worker of dask, or its scheduler, has no RankTune"):
                 executor.submit(abs, -1, limits=Unknown()).result(SOON)

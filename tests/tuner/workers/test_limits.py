@@ -15,7 +15,7 @@ from ranktune.tuner.splits.memory import uncounted
 from ranktune.tuner.splits.plans import PLAN, query_folds
 from ranktune.tuner.splits.store import read_development, write_problem
 from ranktune.tuner.workers.executor import InProcess, Processes, make_executor
-from ranktune.tuner.workers.limits import MAX_RESULT_BYTES, Limits, check_limits, pickled, run
+from ranktune.tuner.workers.limits import MAX_RESULT_BYTES, CallLimits, check_limits, pickled, run
 from ranktune.tuner.workers.workforce import COORDINATOR, MIN_TRIAL, WORKER, Workforce
 
 
@@ -32,7 +32,7 @@ def test_the_data_do_not_count_and_what_is_taken_beside_them_does(tmp_path: Path
     queries = Queries.from_arrays(features, np.arange(2000) % 3, qid=np.repeat(np.arange(200), 10))
     write_problem(queries, {PLAN: query_folds(queries, 2, 0)}, tmp_path / "all")
     del features, queries
-    folder, limits = str(tmp_path / "all"), Limits(bytes=128 * 2**20)
+    folder, limits = str(tmp_path / "all"), CallLimits(bytes=128 * 2**20)
     with Processes(1, limits) as executor:
         for _ in range(2):  # when they are mapped, and when they are already
             assert executor.submit(with_the_data, folder, 64 * 2**20).result(60.0) == 3.0
@@ -61,7 +61,7 @@ def test_a_result_is_refused_before_it_takes_memory() -> None:
 
 
 def test_what_is_not_a_function_is_an_error_like_any_other() -> None:
-    returned, payload = run(b"nonsense", Limits())
+    returned, payload = run(b"nonsense", CallLimits())
     assert not returned
     assert isinstance(pickle.loads(payload), Exception)
 
@@ -75,22 +75,22 @@ def test_errors_of_workers_travel() -> None:
 @pytest.mark.parametrize("seconds", [0, -1.0, math.nan, math.inf])
 def test_limits_that_nothing_could_keep_are_refused(seconds: float) -> None:
     with pytest.raises(ParameterError, match="trial_timeout="):
-        check_limits(Limits(seconds=seconds))
+        check_limits(CallLimits(seconds=seconds))
     with pytest.raises(ParameterError, match="trial_memory="):
-        make_executor(2, Limits(bytes=0))
+        make_executor(2, CallLimits(bytes=0))
 
 
 def test_memory_is_limited_on_linux_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(ParameterError, match="on Linux only"):
-        check_limits(Limits(bytes=1))
-    check_limits(Limits(seconds=1.0))
+        check_limits(CallLimits(bytes=1))
+    check_limits(CallLimits(seconds=1.0))
 
 
 def test_one_job_with_limits_runs_in_a_process_that_can_be_ended() -> None:
     assert isinstance(make_executor(1), InProcess)
-    assert isinstance(make_executor(1, Limits()), InProcess)
-    assert isinstance(make_executor(1, Limits(seconds=1.0)), Processes)
+    assert isinstance(make_executor(1, CallLimits()), InProcess)
+    assert isinstance(make_executor(1, CallLimits(seconds=1.0)), Processes)
 
 
 def limits_of(force: Workforce) -> tuple[int, int | None]:

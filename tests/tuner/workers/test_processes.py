@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import ParameterError, ResultRefused, TooLong, WorkerLost
-from ranktune.tuner.workers.limits import Limits
+from ranktune.tuner.workers.limits import CallLimits
 from ranktune.tuner.workers.processes import Processes
 from tests.support.process_samples import SOON, Lasting, alive, note, pid_in, sleeps, soon
 
@@ -64,10 +64,10 @@ def test_a_dead_worker_whose_child_holds_its_pipes_is_noticed(executor: Processe
 
 
 def test_a_worker_that_cannot_be_started_is_told(executor: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(self: object, payload: bytes, limits: Limits) -> None:
+    def fails(self: object, payload: bytes, limits: CallLimits) -> None:
         raise OSError("no more files")
 
-    monkeypatch.setattr("ranktune.tuner.workers.worker_process.WorkerProcess.send", fails)
+    monkeypatch.setattr("ranktune.tuner.workers.processes.WorkerProcess.send", fails)
     with pytest.raises(WorkerLost, match="not started: no more files"):
         executor.submit(number, 1).result(SOON)
     monkeypatch.undo()
@@ -77,7 +77,7 @@ def test_a_worker_that_cannot_be_started_is_told(executor: Processes, monkeypatc
 def test_a_worker_that_has_grown_is_replaced_between_functions(
     executor: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ranktune.tuner.workers.worker_process.MAX_GROWTH", 2**25)
+    monkeypatch.setattr("ranktune.tuner.workers.processes.MAX_GROWTH", 2**25)
     executor.submit(os.getpid).result(SOON)
 
     def keeps(size: int) -> int:
@@ -142,7 +142,7 @@ def test_what_hangs_is_ended_at_its_limit_with_all_that_it_started(
 
     other = executor.submit(sleeps, tmp_path / "other")
     pid_in(tmp_path / "other")
-    hanging = executor.submit(hangs, limits=Limits(seconds=0.5))
+    hanging = executor.submit(hangs, limits=CallLimits(seconds=0.5))
     with pytest.raises(TooLong, match=r"ended after its limit of 0\.5 seconds"):
         hanging.result(SOON)
     assert soon(lambda: not alive(pid_in(tmp_path / "worker")))
@@ -159,7 +159,7 @@ def test_compiling_a_kernel_does_not_count(executor: Processes) -> None:
             time.sleep(1.5)
         return 1
 
-    assert executor.submit(compiles, limits=Limits(seconds=1.0)).result(SOON) == 1
+    assert executor.submit(compiles, limits=CallLimits(seconds=1.0)).result(SOON) == 1
 
 
 def aborts() -> None:

@@ -21,7 +21,7 @@ import typer
 from ranktune.command_line import click_commands, crashes, docs_command, model_commands, pass_commands, study_commands
 from ranktune.command_line.messages import Command, Commands, answering, as_options, shield
 from ranktune.command_line.options import with_format
-from ranktune.command_line.production import interleave, retune, watch
+from ranktune.command_line.production import interleave, retune
 
 app = typer.Typer(
     name="ranktune",
@@ -36,7 +36,7 @@ app = typer.Typer(
     add_completion=True,
 )
 GROUPS = (
-    *(study_commands, retune, watch, pass_commands),
+    *(study_commands, retune, pass_commands),
     *(click_commands, interleave, model_commands, docs_command),
 )
 for group in GROUPS:

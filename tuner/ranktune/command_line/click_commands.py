@@ -17,11 +17,10 @@ from ranktune.solvers.clicks.judging.models import DEFAULT, MODELS
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ranktune.solvers.clicks.counterfactual import Estimate
+    from ranktune.solvers.clicks.counterfactual import ClickEstimate
     from ranktune.solvers.clicks.examination import Examination
-    from ranktune.solvers.clicks.judging.agreement import Agreement
     from ranktune.solvers.clicks.judging.judged import JudgedLog
-    from ranktune.solvers.clicks.judging.later import LaterClicks
+    from ranktune.solvers.clicks.judging.later import ClickAgreement, LaterClicks
 
 SHOWN = 14
 """Positions that the table has, at most about."""
@@ -53,7 +52,7 @@ HELP = f"{_ABOUT}{_MODELS}{_EXAMPLES}"
 @commands.command("clicks", help=HELP)
 @takes_options(TrainingTableArguments)
 def clicks(
-    given: Given,
+    shared: Given,
     *,
     logs: Annotated[list[str], typer.Argument(help="Files of a click log.", metavar="LOG...")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The .csv or .parquet file to write.")],
@@ -98,12 +97,12 @@ def clicks(
         weights=values_by_name(weights or (), "weights={}: write KIND=WEIGHT, such as purchase=5.", number_of),
         first_position=first_position,
         qrels=qrels,
-        **given,
+        **shared,
         progress=to_error,
     )
     if report is not None:
-        from ranktune.dashboards.web.judged_log import judged_html
-        from ranktune.dashboards.web.report import write_page
+        from ranktune.dashboards.web.one_view import judged_html
+        from ranktune.dashboards.web.page import write_page
 
         write_page(judged_html(result, output.name), report)
     if as_json:
@@ -117,8 +116,8 @@ def summary(result: JudgedLog, output: Path) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    known, at_one, unknown = result.pairs.values()
-    pairs = f"{known:,} documents are known, {at_one:,} were seen at one position only, {unknown:,} are unknown"
+    agreed, at_one, unknown = result.pairs.values()
+    pairs = f"{agreed:,} documents are known, {at_one:,} were seen at one position only, {unknown:,} are unknown"
     parts: list[RenderableType] = []
     if result.later is not None:
         parts += [_losses(result.later, result.model), ""]
@@ -145,10 +144,10 @@ def _losses(later: LaterClicks, chosen: str) -> RenderableType:
     return titled(title, rows)
 
 
-def _agreement(agreed: Agreement) -> RenderableType:
+def _agreement(agreed: ClickAgreement) -> RenderableType:
     from ranktune.dashboards.terminal.tables import table, titled
 
-    def cells(mean: Estimate) -> tuple[str, str]:
+    def cells(mean: ClickEstimate) -> tuple[str, str]:
         return f"{mean.value:.4f}", _to(mean.low, mean.high)
 
     rows = table(("model",), ("NDCG@10", "95%", "Kendall", "95%"))

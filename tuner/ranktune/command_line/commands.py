@@ -19,8 +19,9 @@ from ranktune.solvers.abilities import TREES
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, listed
 from ranktune.solvers.core.space import Choice, Parameter, conditions
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, by_option
-from ranktune.solvers.data.columns.roles import Wanted
+from ranktune.solvers.data.columns.roles import WantedRoles
 from ranktune.solvers.data.disk.stored import is_stored, read_queries
 from ranktune.solvers.data.grades import check_learnable
 from ranktune.solvers.data.queries import Queries
@@ -28,7 +29,6 @@ from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.sources.inspection import Suspect, column_report, suspects
 from ranktune.solvers.data.sources.summary import summarise
-from ranktune.solvers.data.split import Split
 from ranktune.solvers.registry import NAMES, STANDARD, custom_names, loadable, solver_class
 from ranktune.tuner.selection.rows import of_log
 
@@ -138,7 +138,7 @@ def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
     What is to be decided about the columns is with it, and is taken by the likeliest answers; of grades that have none
     nothing is said. A folder of folds has parts: each fold's train, vali and test.
     """
-    table = catalogue.open_table(data, Wanted.of(reading))
+    table = catalogue.open_table(data, WantedRoles.of(reading))
     described: Json = {"data": data}
     listed: Sequence[Suspect] = ()
     answers = reading
@@ -164,7 +164,7 @@ def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
     return described
 
 
-def _parts(splits: Sequence[Split]) -> Json:
+def _parts(splits: Sequence[QuerySplit]) -> Json:
     """Return a description of each part of splits, and remarks on all of them."""
     parts = []
     for split in splits:
@@ -174,8 +174,8 @@ def _parts(splits: Sequence[Split]) -> Json:
                 name = " ".join(filter(None, (split.name if split.vali or split.test else "", part)))
                 parts.append({"part": name} | summarise(queries))
     described: Json = {"parts": parts if len(parts) > 1 else [parts[0] | {"part": "all"}]}
-    given = [part for split in splits for part in (split.train, split.vali, split.test) if part is not None]
-    lowest = min(float(part.grades.min()) for part in given)
+    every = [part for split in splits for part in (split.train, split.vali, split.test) if part is not None]
+    lowest = min(float(part.grades.min()) for part in every)
     if lowest < 0.0:
         described["remarks"] = [f"The lowest grade is {lowest:g}. {BELOW_ZERO}"]
     try:

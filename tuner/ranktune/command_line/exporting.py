@@ -53,11 +53,11 @@ Examples:
 
 
 @takes_options(ExportArguments)
-def export(given: Given, *, context: typer.Context) -> None:
+def export(shared: Given, *, context: typer.Context) -> None:
     """Write the model, and print on standard error how it is used; or ship it, and print what was done."""
-    wanted = ExportArguments(**{**given, "model": Path(named_model(str(given["model"])))})
+    wanted = ExportArguments(**{**shared, "model": Path(named_model(str(shared["model"])))})
     if wanted.replay is not None:
-        check_alone(context, "--replay", given.keys() - {"definitions", "check", "distil", "trees"})
+        check_alone(context, "--replay", shared.keys() - {"definitions", "check", "distil", "trees"})
         print("\n".join(_shipped(wanted, wanted.replay)))
         return
     if wanted.to is not None:
@@ -70,12 +70,12 @@ def export(given: Given, *, context: typer.Context) -> None:
 def _shipped(wanted: ExportArguments, replay: str) -> list[str]:
     """Ship a model, and return what was done."""
     from ranktune.solvers.models.base import load_model
-    from ranktune.tuner.deployment.shipping import Target, ship
+    from ranktune.tuner.deployment.shipping import ExportOptions, ship
 
     if wanted.output is None and wanted.to is None:
         raise typer.BadParameter("add -o FOLDER, --to URL, or both.", param_hint="--output, --to")
     model = load_model(wanted.model)
-    target = Target(wanted.format, wanted.model_name, wanted.store, wanted.engine_version, wanted.absent)
+    target = ExportOptions(wanted.format, wanted.model_name, wanted.store, wanted.engine_version, wanted.absent)
     queries = _read(model, replay, wanted, graded=False)
     return ship(model, target, queries, folder=wanted.output, to=wanted.to or "")
 
@@ -102,7 +102,7 @@ def export_file(wanted: ExportArguments) -> str:
     needs = needs_of(model)
     if not format.holds(needs) or wanted.trees is not None:
         if wanted.distil is None:
-            kinds = listed(IN_WORDS[part] for part in sorted(needs))
+            kinds = listed(IN_WORDS[kind] for kind in sorted(needs))
             others = ", ".join(other for other in FORMATS if FORMATS[other].holds(needs))
             raise ParameterError(
                 f"{name} cannot hold {model.solver}, a model of {kinds}. Add --distil DATA, such as the training data, "
@@ -143,7 +143,7 @@ def _distilled(model: Model, wanted: ExportArguments, data: str) -> tuple[Model,
     """Return a copy of a model that a format holds, and a sentence on what it loses on data that have grades."""
     import numpy as np
 
-    from ranktune.tuner.deployment.copying import copied
+    from ranktune.tuner.deployment.engines import copied
 
     copy = copied(model, _read(model, data, wanted), [wanted.format], wanted.trees)
     if np.isnan(copy.loss.mean):

@@ -15,9 +15,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from ranktune.arguments import ELSEWHERE, DataArguments
 from ranktune.command_line.options import COLUMNS, LISTED, OPTIONS, OUTPUT, PANELS
-from ranktune.solvers.core.declared import Declared
+from ranktune.solvers.core.declared import DeclaredField
 from ranktune.solvers.core.errors import printable, without_secrets
-from ranktune.solvers.data.columns.decisions import Decision, by_option
+from ranktune.solvers.data.columns.decisions import ColumnQuestion, by_option
 
 Click: TypeAlias = Any
 """A context, command, parameter, formatter or error of Click, of which newer versions of Typer have their own."""
@@ -144,8 +144,8 @@ def as_options(message: str, root: Click) -> str:
             return match[0]
         if value is None or value == "True":
             return str(parameter.opts[0])
-        given = value[1:-1].split(", ") if value[0] == "[" else [value]
-        return " ".join(f"{parameter.opts[0]} {shlex.quote(each.strip(_QUOTES))}" for each in given)
+        values = value[1:-1].split(", ") if value[0] == "[" else [value]
+        return " ".join(f"{parameter.opts[0]} {shlex.quote(each.strip(_QUOTES))}" for each in values)
 
     def as_pair(match: re.Match[str]) -> str:
         name, pair = match["name"], f"{match['key']}={match['value']}"
@@ -156,7 +156,7 @@ def as_options(message: str, root: Click) -> str:
     return _ITEM.sub(as_pair, _ARGUMENT.sub(as_option, message))  # what as_pair writes is no argument
 
 
-def answering(decisions: Iterable[Decision], root: Click) -> str:
+def answering(decisions: Iterable[ColumnQuestion], root: Click) -> str:
     """Return a line, and below it the command that was given, of `data` that of `tune`, with the answers of decisions.
 
     It is empty where the command has no options for them, as one that reads a file.
@@ -165,8 +165,8 @@ def answering(decisions: Iterable[Decision], root: Click) -> str:
     at = next((place for place, word in enumerate(words) if word in root.commands), len(words))
     if words[at : at + 1] == ["data"]:
         words[at:] = ["tune", *(word for word in words[at + 1 :] if word not in ("--json", "--wide"))]
-    known = {parameter.name for word in words[at : at + 1] for parameter in root.commands[word].params}
-    if not answers.keys() <= known:
+    fields = {parameter.name for word in words[at : at + 1] for parameter in root.commands[word].params}
+    if not answers.keys() <= fields:
         return ""
     drop = answers.pop("drop", [])
     alone = [name for name in drop if "," in name or name != name.strip()]  # else they would be split
@@ -176,14 +176,14 @@ def answering(decisions: Iterable[Decision], root: Click) -> str:
     return f"{ANSWER}\n{without_secrets(shlex.join(['ranktune', *words, *options]))}"
 
 
-def file_fields(command: Click) -> list[Declared]:
+def file_fields(command: Click) -> list[DeclaredField]:
     """Return the fields of study files that a command has no option for."""
     return getattr(command.callback, "in_file", [])
 
 
-def _line(field: Declared, given: Iterable[str], option: str) -> str:
+def _line(field: DeclaredField, words: Iterable[str], option: str) -> str:
     """Return a field of a study file with the value that its option was given on the command line."""
-    after = re.search(rf"{option}[= ](.*?)(?: -|$)", " ".join(given))
+    after = re.search(rf"{option}[= ](.*?)(?: -|$)", " ".join(words))
     value = after[1] if after else ""
     if isinstance(field.default, bool):
         value = json.dumps(not field.default)
@@ -217,12 +217,12 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
         """Parse the words after the command."""
-        given = list(args)
+        words = list(args)
         try:
             return super().parse_args(ctx, args)
         except Exception as error:  # the classes of usage errors differ between versions of Typer
             if hasattr(error, "format_message"):
-                _amend(error, self, given)
+                _amend(error, self, words)
             raise
 
 
@@ -232,8 +232,8 @@ class Commands(TyperGroup):
     def format_options(self, ctx: Click, formatter: Click) -> None:
         """Write the commands, and the options below them."""
         for title, names in COMMANDS.items():
-            known = [(name, self.commands[name].get_short_help_str(66)) for name in names.split()]
-            _write_panel(formatter, title, known)
+            helps = [(name, self.commands[name].get_short_help_str(66)) for name in names.split()]
+            _write_panel(formatter, title, helps)
         rows = [row for each in self.get_params(ctx) if (row := each.get_help_record(ctx))]
         _write_panel(formatter, OPTIONS, rows)
 
@@ -248,7 +248,7 @@ class Commands(TyperGroup):
             raise
 
 
-def _amend(error: Click, command: Click, given: list[str]) -> None:
+def _amend(error: Click, command: Click, words: list[str]) -> None:
     """Add to an error of usage what was given and the remedy."""
     by_name = {parameter.name: parameter.opts[0] for parameter in command.params if parameter.opts[0].startswith("--")}
     unknown = str(getattr(error, "option_name", None))
@@ -258,7 +258,7 @@ def _amend(error: Click, command: Click, given: list[str]) -> None:
     remedy = f"Here it is called {by_name[name]}." if is_elsewhere else OPTIONS_GONE.get(unknown, "")
     for field in file_fields(command):
         if name == field.name or unknown in field.setting.options:
-            line = _line(field, given, unknown)
+            line = _line(field, words, unknown)
             remedy = f'It is a field of study files: write {line} and data = "FILE" into STUDY.toml, and run: ranktune '
             remedy = f"{remedy}tune STUDY.toml. " * (command.name != "retune")
             remedy += f"In Python it is {field.name}= of ranktune.{command.name}."
@@ -267,9 +267,9 @@ def _amend(error: Click, command: Click, given: list[str]) -> None:
     elif "extra argument" in error.message and "test" in by_name:
         error.message += ". One argument is the training data: further data go into --test or --vali."
     opts = getattr(getattr(error, "param", None), "opts", ())
-    place = next((k for k, word in enumerate(given[:-1]) if word in opts), None)
+    place = next((k for k, word in enumerate(words[:-1]) if word in opts), None)
     if place is not None and "Input should" in error.message:
-        value = given[place + 1]
+        value = words[place + 1]
         error.message = f"{value!r} was given. {error.message}."
         time = re.fullmatch(r"(\d+(?:\.\d+)?) ?([a-z]+)", value)
         if time is not None and time[2] in _SECONDS:

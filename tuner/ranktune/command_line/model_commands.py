@@ -101,7 +101,7 @@ Examples:
 @commands.command()
 @takes_options(DataArguments)
 def predict(
-    given: Given,
+    shared: Given,
     *,
     model: Annotated[Path, typer.Argument(help="A model.json, or trees of LightGBM, XGBoost or CatBoost.")],
     data: Annotated[str, typer.Argument(help="The documents to score.", autocompletion=data_names)],
@@ -115,13 +115,13 @@ def predict(
     from ranktune.solvers.data.sources.scoring import score_lines
 
     find_solvers(solver)
-    write_output(score_lines(confirmed(str(model), trust), data, **reading(given)), output)
+    write_output(score_lines(confirmed(str(model), trust), data, **reading(shared)), output)
 
 
 @commands.command()
 @takes_options(DataArguments, ClickSettings)
 def evaluate(
-    given: Given,
+    shared: Given,
     log: Given,
     *,
     model: Annotated[
@@ -176,7 +176,7 @@ def evaluate(
         against=other,
         complete=complete,
         **{name: value for name, value in log.items() if value},
-        **reading(given),
+        **reading(shared),
     )
     evaluation = {"model": model, "data": data, **measured}
     print_json(evaluation) if as_json else console().print(evaluation_table(evaluation))
@@ -188,7 +188,7 @@ def evaluate(
 @commands.command(help=EXPLAIN_HELP)
 @takes_options(DataArguments)
 def explain(
-    given: Given,
+    shared: Given,
     *,
     model: Annotated[Path, typer.Argument(help="A model.json, or trees of LightGBM, XGBoost or CatBoost.")],
     data: Annotated[str, typer.Argument(help="Documents, with grades for the importance.", autocompletion=data_names)],
@@ -214,7 +214,7 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Print the explanation as a table, or as JSON."""
-    from ranktune.dashboards.terminal.explanations import explanation
+    from ranktune.dashboards.terminal.reports import explanation
     from ranktune.explaining import explain
 
     find_solvers(solver)
@@ -226,7 +226,7 @@ def explain(
         effect_of=effect_of,
         metric=metric,
         max_queries=max_queries,
-        **reading(given),
+        **reading(shared),
     )
     print_json({"model": str(model), "data": data, **explained}) if as_json else console().print(explanation(explained))
 
@@ -237,7 +237,7 @@ commands.command(help=exporting.HELP)(exporting.export)
 @commands.command("data", help=DATA_HELP)
 @takes_options(DataArguments)
 def describe_data(
-    given: Given,
+    shared: Given,
     *,
     context: typer.Context,
     data: Annotated[
@@ -257,15 +257,15 @@ def describe_data(
         print(check_converted(data))
         return
     if output is not None:
-        from ranktune.converting import convert
+        from ranktune.streaming import convert
 
-        facts = conversion_facts(convert(data, output, progress=to_error, **reading(given)), data, output)
+        facts = conversion_facts(convert(data, output, progress=to_error, **reading(shared)), data, output)
         print_json(facts) if as_json else print(
             f"{output}: {facts['queries']:,} queries, {facts['documents']:,} documents, {facts['features']:,} features "
             f"({facts['layout']} {facts['dtype']}), {facts['megabytes']:,} MB. Give it as DATA."
         )
         return
-    described = describe(data, **reading(given))
+    described = describe(data, **reading(shared))
     root = context.find_root().command
     for column in described.get("columns", ()):
         column["note"] = as_options(column["note"], root)
@@ -350,7 +350,8 @@ def reproduce(
     """Compare published figures of a PAPER with those of RankTune. Both are of the same data.
 
     Every system is trained as in the paper: validation queries choose its parameters, test queries give the figure.
-    Each statement of the paper has a verdict, yes, refuted or cannot be checked, with the reason.
+    Each statement of the paper has a verdict with the reason: confirmed, refuted (significantly the other
+    way), not shown (the data cannot tell), or cannot be checked.
 
     For data without published figures, only those of RankTune are printed. On two cores MQ2008 and OHSUMED together
     take up to three minutes, figures included.

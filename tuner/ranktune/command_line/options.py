@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 import typer
 
 from ranktune.arguments import HOME, ShowArguments, WorkerRuntime
-from ranktune.solvers.core.declared import Declared, declared
+from ranktune.solvers.core.declared import DeclaredField, declared
 from ranktune.solvers.formats import FORMATS
 from ranktune.solvers.names import SOLVERS
 from ranktune.tuner.study.settings import Settings, given_columns
@@ -108,7 +108,7 @@ Trust = Annotated[
 ]
 
 
-def has_option(kind: type, field: Declared) -> bool:
+def has_option(kind: type, field: DeclaredField) -> bool:
     """Return whether a command that takes a declaration has an option, or an argument, for one of its fields."""
     return field.setting.positional or field.name in LISTED or not issubclass(kind, OF_STUDIES)
 
@@ -129,8 +129,8 @@ def takes_options(*declarations: type) -> Callable[[Callable[..., None]], Callab
             for field in chain.from_iterable(shared):
                 if field.setting.variable and values[field.name]:  # the pages and worker processes read it there
                     os.environ[field.setting.variable] = str(values[field.name])
-            given = [{field.name: values.pop(field.name) for field in fields} for fields in shared]
-            command(*given, **values)
+            groups = [{field.name: values.pop(field.name) for field in fields} for fields in shared]
+            command(*groups, **values)
 
         parameters = map(_parameter, chain.from_iterable(shared))
         call.__signature__ = inspect.Signature([*parameters, *others])  # type: ignore[attr-defined]
@@ -142,7 +142,7 @@ def takes_options(*declarations: type) -> Callable[[Callable[..., None]], Callab
     return decorate
 
 
-def _parameter(option: Declared) -> inspect.Parameter:
+def _parameter(option: DeclaredField) -> inspect.Parameter:
     """Return the parameter by which Typer makes the option, or argument, of a field."""
     setting = option.setting
     kind: Any = setting.option_type or (list[str] if option.kind == Sequence[str] else option.kind)
@@ -171,19 +171,19 @@ def on_command_line(context: typer.Context) -> set[str]:
     return {name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")}
 
 
-def check_alone(context: typer.Context, way: str, taken: set[str]) -> None:
+def check_alone(context: typer.Context, way: str, used: set[str]) -> None:
     """Raise BadParameter where options beside those of a way of using the command are given."""
     for option in context.command.params:
-        if option.name in on_command_line(context) - taken:
+        if option.name in on_command_line(context) - used:
             raise typer.BadParameter(f"is not for {way}: leave it out.", param_hint=option.opts[0])
 
 
-def reading(given: Given) -> ReadOptions:
+def reading(shared: Given) -> ReadOptions:
     """Return the options of the readers that differ from their defaults, and the columns that are given."""
-    options = cast("ReadOptions", given_columns(given))
-    if given["missing"] != "keep":
-        options["missing"] = given["missing"]  # the readers check it
-    if given["zero_based"]:
+    options = cast("ReadOptions", given_columns(shared))
+    if shared["missing"] != "keep":
+        options["missing"] = shared["missing"]  # the readers check it
+    if shared["zero_based"]:
         options["one_based"] = False
     return options
 
@@ -235,7 +235,7 @@ def write_output(content: str | bytes | Iterator[str], path: Path | None) -> Non
         return
     from ranktune.solvers.core.files.atomic import atomic_write
 
-    encoded = (part if isinstance(part, bytes) else part.encode() for part in parts)
+    encoded = (each if isinstance(each, bytes) else each.encode() for each in parts)
     try:
         atomic_write(path.resolve(), lambda file: file.writelines(encoded))
     except OSError as error:
@@ -269,11 +269,11 @@ def with_format(command: Callable[..., None]) -> Callable[..., None]:
         return command
 
     @wraps(command)
-    def call(*args: object, table_format: str | None = None, **given: object) -> None:
+    def call(*args: object, table_format: str | None = None, **options: object) -> None:
         if table_format is not None:
             _FORM.append(table_format)
         try:
-            command(*args, **given)
+            command(*args, **options)
         finally:
             _FORM.clear()
 
@@ -295,7 +295,7 @@ def console(wide: bool = False) -> Console:
     from ranktune.dashboards.terminal.tables import Screen
 
     if _FORM:
-        from ranktune.dashboards.terminal.formats import formatted
+        from ranktune.dashboards.terminal.tables import formatted
 
         class Formatted(Screen):
             def print(self, *objects: Any, **_: Any) -> None:

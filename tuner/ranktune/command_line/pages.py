@@ -23,7 +23,7 @@ def write(name: str, home: Path | None, output: Path | None, *beside: str, brief
     Without output it is in the folder of the first, as report.html, or as comparison.html of several. brief leaves out
     what takes seconds to compute.
     """
-    from ranktune.dashboards.web.report import write_report
+    from ranktune.dashboards.web.page import write_report
 
     folder, *others = (find_folder(home_folder(home), each).path for each in (name, *beside))
     output = output or folder / ("comparison.html" if beside else "report.html")
@@ -38,10 +38,9 @@ def serve(home: Path, name: str | None, on_ready: Callable[[str], None], host: s
     try:
         import uvicorn
 
-        from ranktune.dashboards.web.connections import PatientProtocol, in_parts
+        from ranktune.dashboards.web.connections import PatientProtocol, Server, in_parts
         from ranktune.dashboards.web.guard import is_loopback
         from ranktune.dashboards.web.server import make_app
-        from ranktune.dashboards.web.uvicorn_server import Server
     except ImportError as error:
         remedy = 'Install the extra dashboard: pip install "ranktune[dashboard]".'
         raise ParameterError(f"the live page cannot be served: {error}. {remedy}") from None

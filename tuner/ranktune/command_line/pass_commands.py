@@ -52,7 +52,7 @@ Examples:
 @commands.command("one-pass", help=HELP)
 @takes_options(DataArguments)
 def one_pass(
-    given: Given,
+    shared: Given,
     *,
     data: Annotated[str, typer.Argument(help="Documents with grades, queries in the order of time.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.", metavar="FOLDER")],
@@ -82,7 +82,7 @@ def one_pass(
         folder=output,
         seed=seed,
         progress=lambda text: print(text, file=sys.stderr),
-        **reading(given),
+        **reading(shared),
     )
     print_json({**result.as_dict(), "folder": str(output)}) if as_json else console().print(summary(result, output))
 

@@ -19,24 +19,24 @@ from rich.text import Text
 from ranktune.dashboards.terminal.tables import Screen, table, titled
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.studies.papers.claims import Verdict, counted
+from ranktune.studies.papers.claims import ClaimVerdict, counted
 from ranktune.studies.papers.published import load_paper
-from ranktune.studies.papers.reproduce import OnPart, Reproduced, Row, load_datasets, reproduce
+from ranktune.studies.papers.reproduce import FigureRow, OnPart, Reproduced, load_datasets, reproduce
 from ranktune.terminal import SECONDS_BETWEEN_LINES
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PaperOutcome:
     """The tables of a paper with our figures, the verdicts on what it says, and the page of its figures, if written."""
 
     tables: list[Reproduced]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[ClaimVerdict, ...]
     page: Path | None = None
 
 
 def reproduce_paper(
     name: str, folders: Sequence[str], dataset: str | None, jobs: int | None, figures: str | None = None
-) -> Outcome:
+) -> PaperOutcome:
     """Return the tables of the paper called name with ours on the folders of folds; progress on stderr.
 
     With figures, a folder, its printed figures are drawn too, and written there.
@@ -61,12 +61,12 @@ def reproduce_paper(
     with _watched() as on_part:
         done = reproduce(paper, datasets, jobs=jobs, on_part=on_part)
     if figures is None:
-        return Outcome(done, tuple(verdict for table in done for verdict in table.verdicts))
+        return PaperOutcome(done, tuple(verdict for table in done for verdict in table.verdicts))
     from ranktune.studies.papers.figures.drawing import draw, write_figures
 
     drawn = draw(paper, datasets, done, jobs=jobs, on_figure=lambda source: print(f"{source} drawn", file=sys.stderr))
     page = write_figures(figures, paper.name, paper.title, drawn)
-    return Outcome(done, drawn.verdicts, page)
+    return PaperOutcome(done, drawn.verdicts, page)
 
 
 def as_list(reproduced: Sequence[Reproduced]) -> list[Json]:
@@ -79,7 +79,7 @@ def tables(reproduced: Sequence[Reproduced]) -> RenderableType:
     return Group(*(part for table in reproduced if table.rows for part in (_shown(table), *_remarks(table))))
 
 
-def summary(outcome: Outcome) -> RenderableType:
+def summary(outcome: PaperOutcome) -> RenderableType:
     """Return the tables, all verdicts with their counts, and where the figures are."""
     parts: list[RenderableType] = [tables(outcome.tables)]
     if outcome.verdicts:
@@ -90,10 +90,10 @@ def summary(outcome: Outcome) -> RenderableType:
     return Group(*parts)
 
 
-def _verdicts(verdicts: Sequence[Verdict]) -> RichTable:
+def _verdicts(verdicts: Sequence[ClaimVerdict]) -> RichTable:
     shown = table(("source", "claim", "verdict", "measured here"), ())
     for verdict in verdicts:
-        shown.add_row(verdict.source, verdict.claim, verdict.word, verdict.reason)
+        shown.add_row(verdict.source, verdict.claim, verdict.finding, verdict.reason)
     return shown
 
 
@@ -121,7 +121,7 @@ def _side_by_side(reproduced: Reproduced) -> RichTable:
 
 def _points(reproduced: Reproduced) -> RichTable:
     """Return a row a point and a column a measure: nothing was published as numbers."""
-    by_point: dict[tuple[str, str], list[Row]] = {}
+    by_point: dict[tuple[str, str], list[FigureRow]] = {}
     for row in reproduced.rows:
         by_point.setdefault((row.dataset, row.algorithm), []).append(row)
     metrics = tuple(dict.fromkeys(row.metric for row in reproduced.rows))

@@ -46,7 +46,7 @@ SHOWN = {"as_json", "wide", "table_format"}
 @commands.command()
 @takes_options(TuneArguments, ReadArguments, ShowArguments)
 def tune(
-    given: Given,
+    shared: Given,
     read: Given,
     how: Given,
     *,
@@ -66,20 +66,20 @@ def tune(
     """
     from ranktune import api
 
-    given, options = {**given, "reading": {}}, reading(read)
-    if str(given["data"]).endswith(".toml"):
-        own = {name: given[name] for name in on_command_line(context) & given.keys() - {"data"}}
-        given |= api.study_file(given["data"]) | own
-    given["reading"] = {**given["reading"], **options}
-    if join and _worked_for(given, how["as_json"]):
+    shared, options = {**shared, "reading": {}}, reading(read)
+    if str(shared["data"]).endswith(".toml"):
+        typed = {name: shared[name] for name in on_command_line(context) & shared.keys() - {"data"}}
+        shared |= api.study_file(shared["data"]) | typed
+    shared["reading"] = {**shared["reading"], **options}
+    if join and _worked_for(shared, how["as_json"]):
         return
-    _finish(api.tune, given, how, lambda: given.get("baseline"))
+    _finish(api.tune, shared, how, lambda: shared.get("baseline"))
 
 
 @commands.command()
 @takes_options(ResumeArguments, ShowArguments)
 def resume(
-    given: Given,
+    shared: Given,
     how: Given,
     *,
     join: Annotated[
@@ -104,11 +104,11 @@ def resume(
     from ranktune.tuner.study.home import find_folder, home_folder
 
     if join:
-        done = _work(given, wait)
-        print(f"{done} trials of study '{given['name']}' were run here.", file=sys.stderr)
+        done = _work(shared, wait)
+        print(f"{done} trials of study '{shared['name']}' were run here.", file=sys.stderr)
     else:
-        where = home_folder(given["home"])
-        _finish(api.resume, given, how, lambda: find_folder(where, given["name"]).study().baseline)
+        where = home_folder(shared["home"])
+        _finish(api.resume, shared, how, lambda: find_folder(where, shared["name"]).study().baseline)
 
 
 SHOW_HELP = """List the studies; show one here, in a file or in a browser.
@@ -199,7 +199,7 @@ def _show_study(home: Path, name: str, as_json: bool, wide: bool = False) -> Non
     folder = find_folder(home, name)
     if folder.has_result:
         _show(load_result(folder.result), as_json, wide)
-        if folder.held():
+        if folder.is_running():
             print(f"It is being continued: `ranktune show {name} --live` shows it live.", file=sys.stderr)
         return
     progress = state(folder.path)
@@ -216,37 +216,37 @@ def _show_study(home: Path, name: str, as_json: bool, wide: bool = False) -> Non
             print(f"warning: {progress['damage']}", file=sys.stderr)
 
 
-def _worked_for(given: Given, as_json: bool) -> bool:
+def _worked_for(shared: Given, as_json: bool) -> bool:
     """Run trials for a study that another process runs, and show its result; return False if none runs it."""
     from ranktune.solvers.core.errors import ParameterError
     from ranktune.tuner.study.home import StudyFolder, home_folder
 
-    if not given["name"]:
+    if not shared["name"]:
         raise ParameterError("--join joins a study by its name. Give --name too.")
-    folder = StudyFolder(home_folder(given["home"]) / given["name"])
-    if not folder.held():
+    folder = StudyFolder(home_folder(shared["home"]) / shared["name"])
+    if not folder.is_running():
         return False
-    _work(given)
+    _work(shared)
     _show_study(folder.path.parent, folder.path.name, as_json)
     return True
 
 
-def _work(given: Given, wait: float = 600.0) -> int:
+def _work(shared: Given, wait: float = 600.0) -> int:
     """Run trials for a study that another process runs, and return their number."""
     from ranktune import api
 
-    shared = {option.name: given[option.name] for option in declared(WorkArguments) if option.name in given}
+    fields = {option.name: shared[option.name] for option in declared(WorkArguments) if option.name in shared}
     with watched(as_json=True) as progress:
-        return api.work(**shared, wait=wait, progress=progress)
+        return api.work(**fields, wait=wait, progress=progress)
 
 
 @contextmanager
 def watched(as_json: bool, verbose: bool = False) -> Iterator[Progress]:
     """Yield a progress display; an interrupt prints how to continue and exits with code 130."""
-    from ranktune.terminal import Lines, Verbose, watcher
+    from ranktune.terminal import LineProgress, Verbose, watcher
 
     try:
-        yield Verbose() if verbose else Lines() if as_json else watcher()
+        yield Verbose() if verbose else LineProgress() if as_json else watcher()
     except KeyboardInterrupt as error:
         from ranktune.tuner.workers.interrupts import ignore_more
 
@@ -264,7 +264,7 @@ def _show(result: Result, as_json: bool, wide: bool = False, *, answered: bool =
     console(wide).print(report(result, answered=answered, details=wide))
 
 
-def _finish(study: Callable[..., Result], given: Given, how: Given, baseline: Callable[[], object]) -> None:
+def _finish(study: Callable[..., Result], shared: Given, how: Given, baseline: Callable[[], object]) -> None:
     """Run a study, print its result, write its report; end with an exit code if it must be better and is not."""
     from ranktune.command_line.pages import write
     from ranktune.solvers.core.errors import or_left_out
@@ -274,7 +274,7 @@ def _finish(study: Callable[..., Result], given: Given, how: Given, baseline: Ca
             "needs a baseline (--baseline, or baseline in the study).", param_hint="--fail-unless-better"
         )
     with watched(how["as_json"], how["verbose"]) as progress:
-        result = study(**given, progress=progress)
+        result = study(**shared, progress=progress)
     folder = Path(result.folder)
     saved = f"The study is finished and saved; `ranktune show {folder.name} --json` prints it."
     answered = sys.stdout.isatty() and sys.stderr.isatty()  # the answer stands above

@@ -152,5 +152,5 @@ def compile_one_pass() -> float:
 def warm_lines(facts: Json) -> str:
     """Return what was compiled, a line each, and where it is kept."""
     lines = [f"{name}: {seconds:.1f} s" for name, seconds in facts["compiled"].items()]
-    kept = facts["cache"] or "no folder: none is writable by you alone (RANKTUNE_CACHE)"
-    return "\n".join([*lines, f"Compiled in {facts['seconds']:.1f} s, kept in {kept}."])
+    folder = facts["cache"] or "no folder: none is writable by you alone (RANKTUNE_CACHE)"
+    return "\n".join([*lines, f"Compiled in {facts['seconds']:.1f} s, kept in {folder}."])

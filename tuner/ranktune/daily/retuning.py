@@ -58,7 +58,7 @@ class Retuned:
 
 
 @takes(RetuneArguments)
-def retune(given: RetuneArguments) -> Retuned:
+def retune(options: RetuneArguments) -> Retuned:
     """Tune a study further on new data, and decide whether its model is kept, refitted or replaced.
 
     The new version has the settings of the study, and a tenth of its budget. The trials of the latest version are
@@ -94,26 +94,26 @@ def retune(given: RetuneArguments) -> Retuned:
     >>> retuned.decision
     'keep'
     """
-    home, deadline = home_folder(given.home), Deadline.after(given.timeout)
-    first = first_of(home, given.name)
+    home, deadline = home_folder(options.home), Deadline.after(options.timeout)
+    first = first_of(home, options.name)
     name = first.path.name
-    known, sources = versions(home, name), (given.data, given.vali, given.test)
+    all_versions, sources = versions(home, name), (options.data, options.vali, options.test)
     for source in sources:
         if source is not None and name_of(source) != NO_TEST:
             reader_of(source)  # it raises where there is none
-    *_, last = [first, *(each for each in known[1:] if given.version in (None, each.path.name))]
-    is_open = last != first and not _is_decided(last) and (given.version is not None or not last.held())
+    *_, last = [first, *(each for each in all_versions[1:] if options.version in (None, each.path.name))]
+    is_open = last != first and not _is_decided(last) and (options.version is not None or not last.is_running())
     open_version = last if is_open else None
     if open_version is not None and not _is_of(open_version, sources):
         begun = f"version '{last.path.name}' of '{name}' was interrupted, on other data than these"
         goes_on = f"`ranktune resume {last.path.name}` goes on with its own data."
-        if given.version is not None:
+        if options.version is not None:
             raise StudyError(f"{begun}. Choose another name for the new version (version=); {goes_on}")
         warnings.warn(f"{begun}. It is left as it is, and a new version begins; {goes_on}", RankTuneWarning, 2)
         open_version = None
     if open_version is not None and is_written(open_version.path / FILE):
-        return _retuned(open_version, resume(open_version.path.name, **_runtime(given)))
-    latest = next(each for each in reversed(known) if each == first or _is_decided(each))
+        return _retuned(open_version, resume(open_version.path.name, **_runtime(options)))
+    latest = next(each for each in reversed(all_versions) if each == first or _is_decided(each))
     if not latest.has_result:
         raise StudyError(f"study '{latest.path.name}' has not ended. `ranktune resume {latest.path.name}` goes on.")
     incumbent, dated = recorded(home, name), f"{name}@{datetime.now().astimezone():%Y-%m-%d}"
@@ -121,26 +121,26 @@ def retune(given: RetuneArguments) -> Retuned:
         raise StudyError(f"the model of version '{incumbent.version}', {incumbent.path(home)}, is gone. Restore it.")
     latest.warn_of_versions()
     restore_custom(name, first.study().custom)
-    study = _declared(given, first, incumbent.path(home))
-    earlier, study = earlier_of(home, latest, incumbent, study, given.storage)
-    study = _with_budget(study, given, first, len(first_configurations(replace(study, after=name).union_space())))
-    version = given.version or (open_version.path.name if open_version else free_name(home, dated))
+    study = _declared(options, first, incumbent.path(home))
+    earlier, study = earlier_of(home, latest, incumbent, study, options.storage)
+    study = _with_budget(study, options, first, len(first_configurations(replace(study, after=name).union_space())))
+    version = options.version or (open_version.path.name if open_version else free_name(home, dated))
     study = replace(study, after=latest.path.name, name=version)
     folder, locations = make_folder(home, version), Locations.load(first.path)
-    locations = replace(locations, storage=given.storage or locations.storage)
+    locations = replace(locations, storage=options.storage or locations.storage)
     if folder.has_begun and folder.study().after != latest.path.name:
         raise StudyError(f"there is a study '{version}' already. Choose another name for the version (version=).")
-    with running(folder, workforce(given), locations, given.progress or display(given.verbose)) as session:
+    with running(folder, workforce(options), locations, options.progress or display(options.verbose)) as session:
         session.progress.stage(_budget_line(study, version, len(earlier.observed)))
         locations.save(folder.path)
-        problems = session.prepare(study, (*sources, str(incumbent.path(home))), given.extend)
+        problems = session.prepare(study, (*sources, str(incumbent.path(home))), options.extend)
         if len(problems) > 1:
             raise ParameterError(
                 f"{study.data} has {len(problems)} parts with tests of their own. Give one file or table."
             )
         with writing(folder.path):
             earlier.save(folder.path)
-        result = session.run(folder.study(), problems, deadline if given.timeout else Deadline.after(study.timeout))
+        result = session.run(folder.study(), problems, deadline if options.timeout else Deadline.after(study.timeout))
     return _retuned(folder, result)
 
 
@@ -160,27 +160,27 @@ def ended(
     return {"study": folder.path.name, "model": str(model), "current": line, **decided}, folder.study().metric
 
 
-def _declared(given: RetuneArguments, first: StudyFolder, incumbent: Path) -> Study:
+def _declared(options: RetuneArguments, first: StudyFolder, incumbent: Path) -> Study:
     """Return the study of a new version, with the budget of the first study."""
     study = first.as_it_began()
     return replace(
         study,
-        data=name_of(given.data),
-        vali=None if given.vali is None else name_of(given.vali),
-        test=None if given.test is None or name_of(given.test) == NO_TEST else name_of(given.test),
-        plan="auto" if study.plan == "nested" or (study.plan == "split" and given.vali is None) else study.plan,
+        data=name_of(options.data),
+        vali=None if options.vali is None else name_of(options.vali),
+        test=None if options.test is None or name_of(options.test) == NO_TEST else name_of(options.test),
+        plan="auto" if study.plan == "nested" or (study.plan == "split" and options.vali is None) else study.plan,
         baseline=str(incumbent.resolve()),
         preset=None,
     )
 
 
-def _with_budget(study: Study, given: RetuneArguments, first: StudyFolder, tried: int) -> Study:
+def _with_budget(study: Study, options: RetuneArguments, first: StudyFolder, tried: int) -> Study:
     """Return the study with its budget: what is given, or a tenth, and at least what is tried first and one more."""
     whole = first.study()
     timed = whole.timeout is not None or whole.until is not None
     trials = whole.trials if timed else max(round(SHARE * (whole.trials or 0)), tried + 1)
     timeout = None if whole.timeout is None else SHARE * whole.timeout
-    return replace(study, trials=given.trials or trials, timeout=given.timeout or timeout)
+    return replace(study, trials=options.trials or trials, timeout=options.timeout or timeout)
 
 
 def _budget_line(study: Study, version: str, earlier: int) -> str:
@@ -205,6 +205,6 @@ def _is_decided(folder: StudyFolder) -> bool:
     return folder.has_result and decision_of(folder) is not None
 
 
-def _runtime(given: RetuneArguments) -> Json:
+def _runtime(options: RetuneArguments) -> Json:
     names = {field.name for field in declared(RetuneArguments)} - {"name", "data", "vali", "test", "timeout", "version"}
-    return {name: getattr(given, name) for name in names}
+    return {name: getattr(options, name) for name in names}

@@ -235,14 +235,14 @@ def _long_number(text: Bytes, at: int, q: int, digits: int, w: int) -> float:
     """Return the double nearest to w * 10^q, or DECLINED; where w has overflowed, read its leading digits again."""
     if digits > _DIGITS:
         p = at
-        w = kept = dropped = 0
+        w = n_digits = dropped = 0
         lost = False
         while text[p] == _POINT or 0 <= digit_at(text, p) <= 9:
             if text[p] != _POINT:
                 digit = digit_at(text, p)
-                if kept < _DIGITS:
+                if n_digits < _DIGITS:
                     w = w * 10 + digit
-                    kept += w > 0  # leading zeros do not count
+                    n_digits += w > 0  # leading zeros do not count
                 else:
                     dropped += 1
                     lost = lost or digit > 0

@@ -20,7 +20,7 @@ from ranktune.solvers.data.values import csr_of, widened
 DENSE_SHARE = 0.25
 
 
-class Rows:
+class RowCollector:
     """Collects rows; each block is held dense or sparse, by the share of values written so far.
 
     Dense blocks are written to their place in one array while it has room for them, so that rows are not copied at the
@@ -121,7 +121,7 @@ def csr_block(
     values: Floats, columns: Columns, ends: Ints, width: int, dtype: DTypeLike, *, keeps_zeros: bool = False
 ) -> sparse.csr_array:
     """Return rows of so many columns as a CSR array; zeros that are written are left out unless they are kept."""
-    kept = values != 0.0
-    if not (keeps_zeros or kept.all()):
-        values, columns, ends = values[kept], columns[kept], np.concatenate([[0], np.cumsum(kept)])[ends]
+    nonzero = values != 0.0
+    if not (keeps_zeros or nonzero.all()):
+        values, columns, ends = values[nonzero], columns[nonzero], np.concatenate([[0], np.cumsum(nonzero)])[ends]
     return csr_of(values.astype(dtype), columns.astype(np.int32), np.concatenate([[0], ends]), width)

@@ -31,7 +31,7 @@ class TextOptions(LineOptions, total=False):
 
 
 class ColumnOptions(TypedDict, total=False):
-    """Which columns of a table are what: see `Wanted`."""
+    """Which columns of a table are what: see `WantedRoles`."""
 
     grades: object
     time: str | None

@@ -34,8 +34,8 @@ from ranktune.solvers.data.readers.parsing.parse_buffers import (
     RUNS,
     UNSORTED,
     VALUES,
-    Fault,
     Grouped,
+    LineFault,
     ParseBuffers,
     ParseResult,
 )
@@ -55,7 +55,7 @@ def parse(
     fault, offset = parse_lines(text, base, max_features, single, get_args(Missing).index(missing), state, into)
     rows, values, runs, hard, lines, width = state[:UNSORTED].tolist()
     return ParseResult(
-        Fault(fault), offset, rows, values, runs, hard, lines, width, bool(state[UNSORTED]), bool(state[COMMENTED]),
+        LineFault(fault), offset, rows, values, runs, hard, lines, width, bool(state[UNSORTED]), bool(state[COMMENTED]),
         Grouped(state[GROUPED]), bool(state[MISSING]),
     )  # fmt: skip
 
@@ -94,7 +94,7 @@ def _comment(text: Bytes, at: int, place: Ints) -> tuple[int, int]:
     newline = p
     while text[newline] != _NEWLINE:
         if text[newline] == 0:
-            return Fault.CONTROL.value, newline
+            return LineFault.CONTROL.value, newline
         newline += 1
     end = newline
     k = 0
@@ -113,7 +113,7 @@ def _comment(text: Bytes, at: int, place: Ints) -> tuple[int, int]:
     while end > p and (text[end - 1] == _SPACE or text[end - 1] == _TAB or text[end - 1] == _RETURN):
         end -= 1
     place[0], place[1] = p, end
-    return Fault.NONE.value, newline
+    return LineFault.NONE.value, newline
 
 
 @inlined
@@ -121,16 +121,16 @@ def _grade(text: Bytes, p: int, state: Ints, grades: Floats, hard: Ints) -> tupl
     """Read the grade at p; return (fault, next offset)."""
     kind, grade, after = read_number(text, p)
     if kind == WORD:
-        return Fault.GRADE_NOT_FINITE.value, p
+        return LineFault.GRADE_NOT_FINITE.value, p
     if kind == BAD or not ends_token(text[after]):
-        return Fault.GRADE.value, after
+        return LineFault.GRADE.value, after
     if grade < 0.0:
-        return Fault.GRADE_NEGATIVE.value, p
+        return LineFault.GRADE_NEGATIVE.value, p
     row = state[ROWS]
     if kind == SLOW:
         mark_hard(hard, state, -1 - row, p, after)
     grades[row] = grade
-    return Fault.NONE.value, after
+    return LineFault.NONE.value, after
 
 
 @inlined
@@ -140,17 +140,17 @@ def _query(text: Bytes, p: int, state: Ints, runs: Ints) -> tuple[int, int]:
     if state[GROUPED] < 0:
         state[GROUPED] = 1 if present else 0
     if present != (state[GROUPED] == 1):
-        return Fault.QUERY_UNEXPECTED.value if present else Fault.QUERY_MISSING.value, p
+        return LineFault.QUERY_UNEXPECTED.value if present else LineFault.QUERY_MISSING.value, p
     if not present:
-        return Fault.NONE.value, p
+        return LineFault.NONE.value, p
     first = p + 4
     p = first
     while not ends_token(text[p]):
         if text[p] < _SPACE:
-            return Fault.CONTROL.value, p
+            return LineFault.CONTROL.value, p
         p += 1
     if p == first:
-        return Fault.QUERY_EMPTY.value, p
+        return LineFault.QUERY_EMPTY.value, p
     before = state[QUERY]
     same = state[RUNS] > 0 and p - first == state[QUERY_END] - before
     k = 0
@@ -162,7 +162,7 @@ def _query(text: Bytes, p: int, state: Ints, runs: Ints) -> tuple[int, int]:
         whole, number = _whole(text, first, p)
         runs[run, 0], runs[run, 1], runs[run, 2], runs[run, 3], runs[run, 4] = state[ROWS], first, p, whole, number
         state[RUNS], state[QUERY], state[QUERY_END] = run + 1, first, p
-    return Fault.NONE.value, p
+    return LineFault.NONE.value, p
 
 
 @compiled
@@ -195,7 +195,7 @@ def parse_lines(
                 state[COMMENTED] = 1
         p += 1
         state[LINES] += 1
-    return Fault.NONE.value, p
+    return LineFault.NONE.value, p
 
 
 THREADS = 2
@@ -245,9 +245,9 @@ def _in_parallel(texts: Iterator[Bytes], parse: Parse, position: Position, threa
     with ThreadPoolExecutor(threads) as pool:
         try:
             for text in texts:
-                kept, into = slots.popleft()
-                kept = kept if len(kept) >= len(text) else np.empty(len(text), dtype=np.uint8)
-                copy = kept[: len(text)]
+                room, into = slots.popleft()
+                room = room if len(room) >= len(text) else np.empty(len(text), dtype=np.uint8)
+                copy = room[: len(text)]
                 copy[:] = text
                 into = _large_enough(into, copy)
                 waiting.append((copy, into, pool.submit(parse, copy, into), position.lines))

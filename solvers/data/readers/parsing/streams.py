@@ -1,10 +1,13 @@
 """A text file as blocks of complete lines, plain or compressed, in bounded memory.
 
-Whether a file is compressed is read from its first bytes, not from its name.
+Whether a file is compressed is read from its first bytes, not from its name. A bzip2 file may have any number of
+streams, as pbzip2 writes them. The standard library's BZ2File takes whatever is wrong after the first stream for the
+end of the file: here it is an error.
 """
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import os
@@ -13,11 +16,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.readers.parsing.bzip2 import Bzip2Stream
 from ranktune.solvers.data.readers.parsing.decimals import Bytes
 
 BLOCK = 1 << 20  # it and the arrays parsed from it fit the processor's cache
@@ -76,9 +79,9 @@ def line_blocks(position: Position, *, size: int = BLOCK) -> Iterator[Bytes]:
     with _opened(position.path) as (raw, stream, packed):
         limit = packed * MAX_EXPANSION
         position.size = 0 if packed else position.path.stat().st_size
-        buffer, kept, total, first = bytearray(size + 1), 0, 0, True
+        buffer, filled, total, first = bytearray(size + 1), 0, 0, True
         while True:
-            got = _filled(stream, memoryview(buffer)[kept:-1])
+            got = _filled(stream, memoryview(buffer)[filled:-1])
             total += got
             position.share = raw.tell() / max(packed or position.size, 1)
             if FREE_EXPANSION < total > limit > 0:
@@ -86,20 +89,20 @@ def line_blocks(position: Position, *, size: int = BLOCK) -> Iterator[Bytes]:
                     f"{position.path}: unpacks to more than {MAX_EXPANSION} times its size ({total >> 20} MB and "
                     "more): that looks like a decompression bomb. If it is not, unpack it."
                 )
-            end = buffer.rfind(b"\n", kept, kept + got) + 1
-            kept += got
-            if not got and kept:
-                buffer[kept] = 10
-                end = kept = kept + 1
+            end = buffer.rfind(b"\n", filled, filled + got) + 1
+            filled += got
+            if not got and filled:
+                buffer[filled] = 10
+                end = filled = filled + 1
             if end:
                 skip = _skipped(position.path, buffer) if first else 0
                 first = False
                 yield np.frombuffer(buffer, dtype=np.uint8)[skip:end]
-                buffer[: kept - end] = buffer[end:kept]
-                kept -= end
+                buffer[: filled - end] = buffer[end:filled]
+                filled -= end
             if not got:
                 return
-            if kept == len(buffer) - 1:
+            if filled == len(buffer) - 1:
                 buffer = _larger(position, buffer)
 
 
@@ -165,3 +168,37 @@ def _opened(path: Path) -> Iterator[tuple[io.FileIO, io.BufferedIOBase | io.RawI
         raise DataError(f"{path}: is a folder, not a file. A LETOR folder holds Fold1 to Fold5.") from None
     except (EOFError, zlib.error, OSError) as error:
         raise DataError(f"{path}: cannot be read ({error}). Is it damaged or cut off? Fetch it again.") from error
+
+
+_PACKED = 1 << 16  # bytes that are read at once
+
+
+class Bzip2Stream(io.RawIOBase):
+    """Reads the unpacked bytes of source. Raises OSError where it is damaged, and EOFError where it is cut off."""
+
+    def __init__(self, source: io.RawIOBase) -> None:
+        self._source = source
+        self._decompressor = bz2.BZ2Decompressor()
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill buffer from its beginning; return the number of bytes, 0 at the end of the last stream."""
+        while len(buffer):
+            packed = b""
+            if self._decompressor.eof:
+                packed = self._decompressor.unused_data or self._source.read(_PACKED) or b""
+                if not packed:
+                    return 0
+                self._decompressor = bz2.BZ2Decompressor()
+            elif self._decompressor.needs_input:
+                packed = self._source.read(_PACKED) or b""
+                if not packed:
+                    raise EOFError("the last bzip2 stream is cut off")
+            data = self._decompressor.decompress(packed, max_length=len(buffer))
+            if data:
+                buffer[: len(data)] = data
+                return len(data)
+        return 0

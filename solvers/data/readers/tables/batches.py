@@ -11,15 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.amounts import MISSING
-from ranktune.solvers.data.columns.grammar import number_of, repeated
+from ranktune.solvers.data.columns.grammar import MISSING, number_of, repeated
 from ranktune.solvers.data.columns.roles import HEADLESS
 
 ROWS = 1 << 16
 """Rows that are read at a time."""
 
 
-class Source(Protocol):
+class BatchSource(Protocol):
     """What a table is read from."""
 
     @property
@@ -57,7 +56,7 @@ class OpenTable:
     """
 
     name: str
-    source: Source
+    source: BatchSource
     roles: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property

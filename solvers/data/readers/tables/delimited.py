@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.amounts import MISSING
 from ranktune.solvers.data.columns.arrow import is_dated, is_number
+from ranktune.solvers.data.columns.grammar import MISSING
 from ranktune.solvers.data.readers.formats import COMPRESSED, count_cells, ending, first_line, first_lines
 from ranktune.solvers.data.readers.parsing.streams import LONGEST_LINE, PACKED, Position, line_blocks, lines_of
 from ranktune.solvers.data.readers.tables.batches import OpenTable, WiderType, check_titles
@@ -130,10 +130,10 @@ class CsvFile:
             for batch in reader:
                 if self._rows is None and _has_empty_row(batch):
                     self._rows = check_rows(self.path, self._dialect) - (not self._titles)
-                kept = batch.num_rows if self._rows is None else min(max(self._rows - done, 0), batch.num_rows)
+                n_rows = batch.num_rows if self._rows is None else min(max(self._rows - done, 0), batch.num_rows)
                 done += batch.num_rows
-                if kept:
-                    whole = batch.slice(0, kept)
+                if n_rows:
+                    whole = batch.slice(0, n_rows)
                     yield self._with_points(whole) if text and self._dialect.decimal_comma else whole
 
     def _with_points(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -25,9 +25,9 @@ from ranktune.solvers.data.columns.grammar import RepeatedName, json_of, number_
 from ranktune.solvers.data.columns.roles import QUERIES, RESERVED
 from ranktune.solvers.data.columns.usual import plain
 from ranktune.solvers.data.readers.formats import ending
-from ranktune.solvers.data.readers.frames import Table
+from ranktune.solvers.data.readers.frames import FrameTable
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks, lines_of
-from ranktune.solvers.data.readers.tables.files import frame_of
+from ranktune.solvers.data.readers.tables.arrow_files import frame_of
 from ranktune.solvers.data.readers.tables.json_lines import json_at
 
 Value: TypeAlias = str | float | bool | None
@@ -98,7 +98,7 @@ class _Rows:
             self._add_document(value, line, around)
 
     def _add_document(self, value: Fields, line: int, around: _Around) -> None:
-        own: list[tuple[str, Value]] = []
+        members: list[tuple[str, Value]] = []
         stored: list[Fields] = []
         logs: list[object] = []
         for name, inner in value.items():
@@ -110,8 +110,8 @@ class _Rows:
                 logs += [inner["_ltrlog"]] if "_ltrlog" in inner else []
                 stored.append({key: x[0] for key, x in inner.items() if isinstance(x, list) and len(x) == 1})
             elif name not in _BOOKKEEPING:
-                own += [(name, inner)] if isinstance(inner, _SCALARS) else _flat(name, inner)
-        fields = once(own)
+                members += [(name, inner)] if isinstance(inner, _SCALARS) else _flat(name, inner)
+        fields = once(members)
         for part in map(_scalars, stored):
             fields = _together(fields, part, RESERVED)
         self.fields.append({**around.header, **_together(around.fields, fields, QUERIES)})
@@ -203,10 +203,10 @@ class _Rows:
         return columns, tuple(names) if apart else None
 
 
-def read_json(path: Path) -> Table:
+def read_json(path: Path) -> FrameTable:
     """Return a JSON file as a table. A file that is called .json may be one value; else each line is one."""
     columns, features = read_documents(path, whole=ending(path).lower() == ".json")
-    return Table(frame_of(path, columns), features)
+    return FrameTable(frame_of(path, columns), features)
 
 
 def read_documents(path: Path, *, whole: bool) -> tuple[dict[str, list[Value]], tuple[str, ...] | None]:
@@ -236,18 +236,18 @@ def _pairs(text: str, between: str, equals: str) -> list[tuple[str, float | None
     missing value.
     """
     pairs: list[tuple[str, float | None]] = []
-    held = ""
+    pending = ""
     for part in text.split(between):
-        held = f"{held}{between}{part}" if held.strip() else part
-        name, _, word = held.rpartition(equals)
+        pending = f"{pending}{between}{part}" if pending.strip() else part
+        name, _, word = pending.rpartition(equals)
         number = number_of(word.strip()) if word.strip() else None
         if number is None and word.strip() != "NaN":
             continue
         if not name.strip() or _INNER.search(name):
             return None
         pairs.append((name.strip(), number))
-        held = ""
-    return None if held.strip() else pairs
+        pending = ""
+    return None if pending.strip() else pairs
 
 
 def _has_lines(text: bytes) -> bool:

@@ -11,8 +11,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.amounts import MISSING
-from ranktune.solvers.data.columns.grammar import RepeatedName, json_of
+from ranktune.solvers.data.columns.grammar import MISSING, RepeatedName, json_of
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks
 from ranktune.solvers.data.readers.tables.batches import Fixed, OpenTable
 
@@ -33,14 +32,14 @@ def open_json_lines(path: Path) -> OpenTable:
 
     def batches(names: Sequence[str], rows: int, text: bool) -> Iterator[pa.RecordBatch]:
         chosen = {name: pa.string() if text and not pa.types.is_list(types[name]) else types[name] for name in names}
-        held = list[Record]()
+        block = list[Record]()
         for _, record in records(path):
-            held.append(record)
-            if len(held) == rows:
-                yield batch_of(held, chosen)
-                held = []
-        if held:
-            yield batch_of(held, chosen)
+            block.append(record)
+            if len(block) == rows:
+                yield batch_of(block, chosen)
+                block = []
+        if block:
+            yield batch_of(block, chosen)
 
     return OpenTable(str(path), Fixed(pa.schema(list(types.items())), batches))
 
@@ -121,9 +120,9 @@ def _type(kinds: set[type]) -> pa.DataType:
     return pa.float64() if kinds <= {int, float} else pa.string()
 
 
-def batch_of(held: Sequence[Record], types: Mapping[str, pa.DataType]) -> pa.RecordBatch:
+def batch_of(records: Sequence[Record], types: Mapping[str, pa.DataType]) -> pa.RecordBatch:
     """Return columns of objects, of these types."""
-    arrays = [_array([_value(record, name) for record in held], kind) for name, kind in types.items()]
+    arrays = [_array([_value(record, name) for record in records], kind) for name, kind in types.items()]
     return pa.RecordBatch.from_arrays(arrays, list(types))
 
 

@@ -15,9 +15,9 @@ from ranktune.solvers.data.columns.grammar import number_of, repeated
 from ranktune.solvers.data.columns.roles import RESERVED
 from ranktune.solvers.data.columns.usual import plain
 from ranktune.solvers.data.readers.formats import READERS, ending
-from ranktune.solvers.data.readers.frames import Table
+from ranktune.solvers.data.readers.frames import FrameTable
 from ranktune.solvers.data.readers.parsing.streams import Position, words_of
-from ranktune.solvers.data.readers.tables.files import frame_of
+from ranktune.solvers.data.readers.tables.arrow_files import frame_of
 
 _FORM = "A line of a TREC run is QUERY Q0 DOCUMENT RANK SCORE TAG."
 
@@ -27,7 +27,7 @@ def runs_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if ending(path) in READERS["run"].endings)
 
 
-def read_run_table(path: Path) -> Table:
+def read_run_table(path: Path) -> FrameTable:
     """Return a run, or the documents that any of the runs in a folder holds, as a table.
 
     A document that a run does not hold gets the lowest score that the run has for the query, 0 if it has none.
@@ -49,7 +49,7 @@ def read_run_table(path: Path) -> Table:
         for (query, _), score in run.items():
             lowest[query] = min(score, lowest.get(query, score))
         columns[name] = [run.get(pair, lowest.get(pair[0], 0.0)) for pair in pairs]
-    return Table(frame_of(path, columns), names)
+    return FrameTable(frame_of(path, columns), names)
 
 
 def read_run(path: Path) -> tuple[dict[tuple[str, str], float], str]:

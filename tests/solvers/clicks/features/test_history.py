@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ranktune.solvers.clicks.counts import Impressions
 from ranktune.solvers.clicks.features import history as history_module
-from ranktune.solvers.clicks.features import runs
-from ranktune.solvers.clicks.features.history import STRENGTH, History
-from ranktune.solvers.clicks.impressions import Impressions
+from ranktune.solvers.clicks.features import history as runs
+from ranktune.solvers.clicks.features.history import STRENGTH, ClickHistory
 from ranktune.solvers.clicks.reading.click_log import ClickLog
 from ranktune.solvers.core.arrays import Floats, Mask
 from ranktune.solvers.core.errors import DataError, ParameterError
@@ -87,7 +87,7 @@ def test_features_are_those_of_a_loop_over_what_was_before(
     monkeypatch.setattr(runs, "STEP", 2)
     log = drawn(round(gap))
     monkeypatch.setattr(history_module, "HALF_LIFE", 2.0 * HOUR)
-    history = History(parts(log), gap=gap)
+    history = ClickHistory(parts(log), gap=gap)
     windows = list(history)
     assert len(windows) > 2 and len(np.unique([search for w in windows for search in w.rows["search"]])) > 40
     got = [
@@ -132,6 +132,6 @@ def test_numbers_in_further_columns_are_read(tmp_path: Path) -> None:
 def test_a_log_without_times_is_refused() -> None:
     log = replace(drawn(0), time=None)
     with pytest.raises(DataError, match=r"no times.*columns="):
-        History([log])
+        ClickHistory([log])
     with pytest.raises(ParameterError, match="gap='soon' is no length of time"):
-        History([drawn(0)], gap="soon")
+        ClickHistory([drawn(0)], gap="soon")

@@ -8,28 +8,37 @@ from scipy.stats import rankdata
 
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.api_search import dataset
-from ranktune.solvers.data.api_search.dataset import CONTINUOUS, FEATURE_NAMES, PARTS, Table, load_split, load_table
-from ranktune.solvers.data.split import Split
+from ranktune.solvers.data.api_search.dataset import (
+    CONTINUOUS,
+    FEATURE_NAMES,
+    PARTS,
+    CandidateTable,
+    load_split,
+    load_table,
+)
+from ranktune.solvers.data.blocks import QuerySplit
 
 
 @pytest.fixture(scope="module")
-def table() -> Table:
+def table() -> CandidateTable:
     return load_table()
 
 
 @pytest.fixture(scope="module")
-def split() -> Split:
+def split() -> QuerySplit:
     return load_split()
 
 
-def test_the_parts_are_sixty_twenty_and_twenty_percent_of_the_queries_with_a_graded_candidate(table: Table) -> None:
+def test_the_parts_are_sixty_twenty_and_twenty_percent_of_the_queries_with_a_graded_candidate(
+    table: CandidateTable,
+) -> None:
     graded = table.grades.max(axis=1) > 0
     np.testing.assert_array_equal(table.part > 0, graded)
     shares = np.bincount(table.part)[1:] / graded.sum()
     np.testing.assert_allclose(shares, [0.6, 0.2, 0.2], atol=1e-3)
 
 
-def test_the_split(table: Table, split: Split) -> None:
+def test_the_split(table: CandidateTable, split: QuerySplit) -> None:
     assert split.name == "api-search"
     for place, part in enumerate(PARTS, start=1):
         queries = getattr(split, part)
@@ -39,7 +48,7 @@ def test_the_split(table: Table, split: Split) -> None:
         assert set(queries.document_ids) <= set(table.names)
 
 
-def test_views_of_continuous_features_are_computed_within_each_query(split: Split) -> None:
+def test_views_of_continuous_features_are_computed_within_each_query(split: QuerySplit) -> None:
     test = split.test
     assert test is not None
     by_query = np.asarray(test.features, dtype=np.float64).reshape(test.n_queries, 50, -1)
@@ -52,7 +61,7 @@ def test_views_of_continuous_features_are_computed_within_each_query(split: Spli
     assert (np.diff(column["bm25"], axis=1) <= 0).all()  # candidates are ordered by it
 
 
-def test_features_of_names_and_lengths_agree_with_the_names(split: Split) -> None:
+def test_features_of_names_and_lengths_agree_with_the_names(split: QuerySplit) -> None:
     test = split.test
     assert test is not None and test.document_ids is not None
     column = {name: test.features[:, place] for place, name in enumerate(FEATURE_NAMES)}
@@ -65,7 +74,7 @@ def test_features_of_names_and_lengths_agree_with_the_names(split: Split) -> Non
         assert column["name_prefix"][row] == pytest.approx(shared / max(len(a), len(b)), abs=3e-4)
 
 
-def test_the_lengths_of_a_pair_give_their_ratio(table: Table) -> None:
+def test_the_lengths_of_a_pair_give_their_ratio(table: CandidateTable) -> None:
     (number,) = (at for at, name in enumerate(table.names) if name == "numpy.argsort")
     features = table.queries(np.array([number])).features
     lengths = np.exp(table.log_length[[number, *table.candidates[number]]].astype(np.float64))

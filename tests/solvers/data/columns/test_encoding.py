@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import ModelFormatError
-from ranktune.solvers.data.columns.encoding import DAY, Age, Category, Encoding
+from ranktune.solvers.data.columns.encoding import DAY, Age, Category, TableEncoding
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.models.base import load_model
@@ -15,7 +15,7 @@ from ranktune.solvers.models.linear import LinearModel
 
 COLOUR = Category(("red", "dark blue"), has_missing=True)
 DATES = Age("2026-01-31T12:00:00+00:00")
-ENCODING = Encoding("session", "bought", "sku", columns={"colour": COLOUR, "published": DATES})
+ENCODING = TableEncoding("session", "bought", "sku", columns={"colour": COLOUR, "published": DATES})
 NAMES = ("bm25", "colour=red", "colour=dark blue", "colour:missing", "published:age_days")
 
 
@@ -44,8 +44,8 @@ def test_an_age_counts_from_its_date_in_utc() -> None:
 
 
 def test_it_is_kept_as_json() -> None:
-    assert Encoding.from_json(json.loads(json.dumps(ENCODING.as_json()))) == ENCODING
-    assert Encoding.from_json(Encoding().as_json()) == Encoding()
+    assert TableEncoding.from_json(json.loads(json.dumps(ENCODING.as_json()))) == ENCODING
+    assert TableEncoding.from_json(TableEncoding().as_json()) == TableEncoding()
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,11 @@ def test_it_is_kept_as_json() -> None:
 def test_what_is_no_encoding_is_not_believed(change: dict[str, Any], tmp_path: Path) -> None:
     content = ENCODING.as_json() | change
     with pytest.raises(ValueError):
-        Encoding.from_json(content)
+        TableEncoding.from_json(content)
     with pytest.raises(ValueError):
-        Encoding.from_json([content])
+        TableEncoding.from_json([content])
 
-    class Damaged(Encoding):
+    class Damaged(TableEncoding):
         def as_json(self) -> dict[str, Any]:
             return content
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.data.columns.roles import DOCUMENTS, GRADES, QUERIES, Roles, Wanted, roles
+from ranktune.solvers.data.columns.roles import DOCUMENTS, GRADES, QUERIES, Roles, WantedRoles, roles
 from ranktune.solvers.data.sources import catalogue
 from tests.support.frames import from_frame
 
@@ -16,7 +16,7 @@ COLUMNS = ("qid", "grade", "docid", "bm25_title", "bm25_body", "clicks", "a,b", 
 
 
 def test_all_columns_but_those_of_known_names_are_features() -> None:
-    result = roles(COLUMNS, Wanted())
+    result = roles(COLUMNS, WantedRoles())
     assert result == Roles({"query": "qid", "grade": "grade", "document": "docid"}, COLUMNS[3:])
     assert result.keys == {"qid": "query id", "grade": "grade", "docid": "document id"}
 
@@ -28,7 +28,7 @@ def test_all_columns_but_those_of_known_names_are_features() -> None:
 def test_usual_names_are_recognised(role: str, name: str) -> None:
     for written in (name, name.upper().replace("_", "-"), name.title().replace("_", " ")):
         others = {"query": "qid", "grade": "y", "document": "docid"} | {role: written}
-        assert roles([*others.values(), "f"], Wanted())[role] == written
+        assert roles([*others.values(), "f"], WantedRoles())[role] == written
 
 
 @pytest.mark.parametrize(
@@ -44,37 +44,37 @@ def test_usual_names_are_recognised(role: str, name: str) -> None:
     ],
 )
 def test_features_are_names_and_globs(given: Any, features: tuple[str, ...]) -> None:
-    result = roles(COLUMNS, Wanted(features=given))
+    result = roles(COLUMNS, WantedRoles(features=given))
     assert result.features == features
     assert set(result.dropped) == set(COLUMNS) - set(features) - set(result.keys)
 
 
 def test_dropped_columns_are_nothing_at_all() -> None:
-    result = roles(COLUMNS, Wanted(drop=["bm25_*,clicks", "docid"]))
+    result = roles(COLUMNS, WantedRoles(drop=["bm25_*,clicks", "docid"]))
     assert result.features == ("a,b", "w[1]") and result["document"] is None
     assert result.dropped == dict.fromkeys(("bm25_title", "bm25_body", "clicks", "docid"), "drop")
-    assert roles(("query", "query_id", "y", "f"), Wanted(drop="query"))["query"] == "query_id"
+    assert roles(("query", "query_id", "y", "f"), WantedRoles(drop="query"))["query"] == "query_id"
 
 
 def test_a_column_that_is_called_by_name_is_not_dropped() -> None:
-    result = roles(("s", "grade", "day", "f"), Wanted(qid="s", group_by_time="day", drop="s,da*"))
+    result = roles(("s", "grade", "day", "f"), WantedRoles(qid="s", group_by_time="day", drop="s,da*"))
     assert result.keys == {"s": "query id", "grade": "grade", "day": "time"} and not result.dropped
 
 
 @pytest.mark.parametrize(
     ("wanted", "words"),
     [
-        (Wanted(qid="session"), "no column 'session' for the query ids"),
-        (Wanted(document="url"), "no column 'url'"),
-        (Wanted(**dict[str, Any](weight="wt")), "no column 'wt'"),
-        (Wanted(features="bn25_title"), "Did you mean 'bm25_title'"),
-        (Wanted(features="x*"), "features='x\\*' matches no column"),
-        (Wanted(drop="x*"), "drop='x\\*' matches no column"),
-        (Wanted(drop="*[a-z]*,*5*,a*,w*,qid"), "no column of the query ids"),
-        (Wanted(features="clicks", drop="clicks"), "no feature columns"),
+        (WantedRoles(qid="session"), "no column 'session' for the query ids"),
+        (WantedRoles(document="url"), "no column 'url'"),
+        (WantedRoles(**dict[str, Any](weight="wt")), "no column 'wt'"),
+        (WantedRoles(features="bn25_title"), "Did you mean 'bm25_title'"),
+        (WantedRoles(features="x*"), "features='x\\*' matches no column"),
+        (WantedRoles(drop="x*"), "drop='x\\*' matches no column"),
+        (WantedRoles(drop="*[a-z]*,*5*,a*,w*,qid"), "no column of the query ids"),
+        (WantedRoles(features="clicks", drop="clicks"), "no feature columns"),
     ],
 )
-def test_columns_that_are_not_there_are_named(wanted: Wanted, words: str) -> None:
+def test_columns_that_are_not_there_are_named(wanted: WantedRoles, words: str) -> None:
     with pytest.raises(DataError, match=words):
         roles(COLUMNS, wanted)
 
@@ -93,8 +93,8 @@ def test_a_column_that_may_be_two_things_is_a_question_that_names_the_option(
     columns: list[str], words: str, answer: dict[str, Any]
 ) -> None:
     with pytest.raises(DataError, match=words):
-        roles(columns, Wanted())
-    result = roles(columns, Wanted(**answer))
+        roles(columns, WantedRoles())
+    result = roles(columns, WantedRoles(**answer))
     assert all(result[role] == answer[role] for role in ("grade", "document") if role in answer)
     assert ("Position" in result.features) == (answer.get("features") is not None)
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import ranktune
-from ranktune.converting import convert
 from ranktune.solvers import LambdaMART, RankSVM
 from ranktune.solvers.core.errors import DataError
+from ranktune.streaming import convert
 
 TEXT = "1 1:0.5\n0 1:0.25\n0 1:0.5\n2 1:1\n"
 CSV = "1,0.5\n0,0.25\n0,0.5\n2,1\n"

@@ -14,7 +14,7 @@ from ranktune.solvers.core.table import named
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.formats import (
     READERS,
-    Reader,
+    DataReader,
     completions,
     find_reader,
     give,
@@ -37,8 +37,8 @@ def read_sheet(path: Path) -> pl.DataFrame:
     return pl.DataFrame({"qid": [1, 1], "grade": [0, 1], "bm25": [0.5, len(path.read_bytes())]})
 
 
-BOXES = Reader(".boxes", endings=(".boxes",), options=("scale",), queries=f"{__name__}:read_boxes")
-SHEET = Reader(".sheet", endings=(".sheet",), options="FrameOptions", table=f"{__name__}:read_sheet")
+BOXES = DataReader(".boxes", endings=(".boxes",), options=("scale",), queries=f"{__name__}:read_boxes")
+SHEET = DataReader(".sheet", endings=(".sheet",), options="FrameOptions", table=f"{__name__}:read_sheet")
 
 
 @pytest.fixture

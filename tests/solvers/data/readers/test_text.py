@@ -305,13 +305,3 @@ def test_group_sizes_must_fit(tmp_path: Path, sizes: bytes, words: str) -> None:
 def test_unknown_values_of_options_are_refused(tmp_path: Path, option: str, value: Any) -> None:
     with pytest.raises(ParameterError, match=option):
         read_text(write(tmp_path, GOOD), **{option: value})
-
-
-def test_real_data_has_its_published_figures(letor_folds: dict[str, Path], real_data: Path) -> None:
-    for name, figures in {"MQ2008": (784, 15211, 46), "OHSUMED": (106, 16140, 45)}.items():
-        parts = [read_text(letor_folds[name] / "Fold1" / f"{part}.txt") for part in ("train", "vali", "test")]
-        assert sum(part.n_queries for part in parts) == figures[0]
-        assert sum(part.n_documents for part in parts) == figures[1]
-        assert {part.n_features for part in parts} == {figures[2]}
-    example = read_text(real_data / "lightgbm_example" / "rank.train.gz")
-    assert (example.n_queries, example.n_documents, example.n_features) == (201, 3005, 300)

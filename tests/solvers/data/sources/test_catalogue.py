@@ -10,9 +10,9 @@ import pytest
 
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.api_search import dataset as api_search
+from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.sources.catalogue import load, read
-from ranktune.solvers.data.split import Split
 from tests.support.refusals import assert_refused
 
 TEXT = "2 qid:10 1:0.5 3:-2\n0 qid:10 2:100\n1 qid:12 1:1 2:2 3:3\n"
@@ -112,7 +112,7 @@ def test_a_letor_folder_gives_its_folds(tmp_path: Path) -> None:
 
 
 def test_the_embedded_data_is_loaded_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    split = Split("api-search", Queries.from_arrays(X, Y, qid=QID))
+    split = QuerySplit("api-search", Queries.from_arrays(X, Y, qid=QID))
     monkeypatch.setattr(api_search, "load_split", lambda: split)
     assert load("api-search") == [split]
     with pytest.raises(DataError, match="brings its own"):

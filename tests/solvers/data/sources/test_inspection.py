@@ -10,7 +10,7 @@ from scipy import sparse
 
 from ranktune.solvers.data.columns.decisions import answered, questions
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.frames import Table
+from ranktune.solvers.data.readers.frames import FrameTable
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources.catalogue import read
 from ranktune.solvers.data.sources.inspection import (
@@ -141,7 +141,7 @@ def test_columns_are_reported_as_they_are_taken() -> None:
         {"qid": QID, "label": Y, "docid": np.arange(N), "weight": 1.0, "when": QID, "note": "x", **COLUMNS}
     )
     options: ReadOptions = {"drop": "note", "group_by_time": "when"}
-    report = {row["column"]: row for row in column_report(Table(frame), options, suspects(queries()))}
+    report = {row["column"]: row for row in column_report(FrameTable(frame), options, suspects(queries()))}
     assert list(report) == frame.columns
     taken = {name: row["taken_as"] for name, row in report.items()}
     assert taken == {
@@ -154,7 +154,7 @@ def test_columns_are_reported_as_they_are_taken() -> None:
 
 def test_where_a_table_cannot_be_read_the_columns_that_are_no_numbers_are_named() -> None:
     frame = pl.DataFrame({"qid": [1], "label": [1], "f": [0.5], "brand": ["a"]})
-    report = {row["column"]: row["note"] for row in column_report(Table(frame), {}, [])}
+    report = {row["column"]: row["note"] for row in column_report(FrameTable(frame), {}, [])}
     assert report == {"qid": "", "label": "", "f": "", "brand": 'Cannot be a feature: drop="brand"'}
 
 

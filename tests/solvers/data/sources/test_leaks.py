@@ -11,7 +11,7 @@ import ranktune
 from ranktune.notebook import StudyResult
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.columns.decisions import Undecided
-from ranktune.solvers.data.columns.meanings import tells_after
+from ranktune.solvers.data.columns.usual import tells_after
 from ranktune.solvers.data.sources.catalogue import read
 from ranktune.solvers.data.sources.inspection import LEAK, suspects
 from ranktune.tuner.workers.executor import InProcess

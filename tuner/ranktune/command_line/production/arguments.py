@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ranktune.arguments import RetuneArguments
-from ranktune.tuner.study.settings import DATA, Setting
+from ranktune.tuner.study.settings import DATA, StudySetting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,24 +22,24 @@ class VersionArguments(RetuneArguments):
 class ListArguments:
     """How lists are written."""
 
-    output: Annotated[Path | None, Setting("The .jsonl file to write.", options=("--output", "-o"))] = None
+    output: Annotated[Path | None, StudySetting("The .jsonl file to write.", options=("--output", "-o"))] = None
     method: Annotated[
         str | None,
-        Setting("team-draft or balanced. (default: team-draft; of a log with ranks, balanced)"),
+        StudySetting("team-draft or balanced. (default: team-draft; of a log with ranks, balanced)"),
     ] = None
-    length: Annotated[int, Setting("The most documents of a list.", minimum=1)] = 10
-    draws: Annotated[int, Setting("Lists of each query. Show one at random in each search.", minimum=1)] = 1
-    seed: Annotated[int, Setting("Seed of the coins, and of the interval.", minimum=0)] = 0
+    length: Annotated[int, StudySetting("The most documents of a list.", minimum=1)] = 10
+    draws: Annotated[int, StudySetting("Lists of each query. Show one at random in each search.", minimum=1)] = 1
+    seed: Annotated[int, StudySetting("Seed of the coins, and of the interval.", minimum=0)] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialArguments:
     """What is said of a test."""
 
-    judge: Annotated[Sequence[str], Setting("File of a log of lists and clicks. Repeatable.")] = ()
+    judge: Annotated[Sequence[str], StudySetting("File of a log of lists and clicks. Repeatable.")] = ()
     columns: Annotated[
-        Sequence[str], Setting("ROLE=NAME of a column, such as user=visitor. Repeatable.", options=("--column",))
+        Sequence[str], StudySetting("ROLE=NAME of a column, such as user=visitor. Repeatable.", options=("--column",))
     ] = ()
-    plan: Annotated[float | None, Setting("The smallest preference that matters, such as 0.03.")] = None
-    ties: Annotated[float | None, Setting("The share of ties, where there is no log.")] = None
-    power: Annotated[float, Setting("The probability with which the test is to find it.")] = 0.8
+    plan: Annotated[float | None, StudySetting("The smallest preference that matters, such as 0.03.")] = None
+    ties: Annotated[float | None, StudySetting("The share of ties, where there is no log.")] = None
+    power: Annotated[float, StudySetting("The probability with which the test is to find it.")] = 0.8

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ranktune.solvers.models.base import Model
-    from ranktune.tuner.interleaving.judging import Judged
-    from ranktune.tuner.interleaving.planning import Plan
+    from ranktune.tuner.interleaving.judging import TestOutcome, TestSize
 
 commands = typer.Typer()
 
@@ -72,7 +71,7 @@ WAYS = "Give A, B, DATA and --output to write lists, or --judge LOG, --plan EFFE
 @commands.command("interleave", help=HELP)
 @takes_options(DataArguments, ListArguments, TrialArguments)
 def interleave(
-    given: Given,
+    shared: Given,
     lists: Given,
     test: Given,
     *,
@@ -97,28 +96,31 @@ def interleave(
     if a is None or b is None or data is None or lists["output"] is None:
         raise ParameterError(f"nothing can be written. {WAYS}")
     find_solvers(solver)
-    facts = {"a": a, "b": b, "data": data, **_write(confirmed(a, trust), confirmed(b, trust), data, lists, given)}
+    facts = {"a": a, "b": b, "data": data, **_write(confirmed(a, trust), confirmed(b, trust), data, lists, shared)}
     print_json(facts) if as_json else print(
         f"{facts['output']}: {facts['lists']:,} lists of {facts['queries']:,} queries by {facts['method']}.\n"
         f"A: {a}\nB: {b}"
     )
 
 
-def _write(a: Model | str, b: Model | str, data: str, lists: Given, given: Given) -> Given:
+def _write(a: Model | str, b: Model | str, data: str, lists: Given, shared: Given) -> Given:
     """Write the lists of two rankings, and return what was written."""
     import numpy as np
 
     from ranktune.solvers.clicks.judgments import check_ending
     from ranktune.solvers.rankings.opening import open_ranking
-    from ranktune.solvers.rankings.parts import Part, read_for, scores_on
+    from ranktune.solvers.rankings.parts import QuerySource, read_for, scores_on
     from ranktune.tuner.interleaving.lists import TEAM_DRAFT, interleaved
 
     output, method = lists["output"], lists["method"] or TEAM_DRAFT
     check_ending(output, "lists are", (".jsonl",))
-    options, generator = reading(given), np.random.default_rng(lists["seed"])
-    first, second = (open_ranking(given, data, position=options.get("position")) for given in (a, b))
+    options, generator = reading(shared), np.random.default_rng(lists["seed"])
+    first, second = (open_ranking(each, data, position=options.get("position")) for each in (a, b))
     queries = read_for(first, data, options, graded=False)
-    scores = scores_on(first, Part(queries)), scores_on(second, Part(queries, data, options, graded=False))
+    scores = (
+        scores_on(first, QuerySource(queries)),
+        scores_on(second, QuerySource(queries, data, options, graded=False)),
+    )
     rows = interleaved(queries, *scores, generator, method=method, length=lists["length"], draws=lists["draws"])
     write_output((json.dumps(row, ensure_ascii=False) + "\n" for row in rows), output)
     n = queries.n_queries
@@ -142,7 +144,7 @@ def _judge_and_plan(test: Given, lists: Given, as_json: bool) -> None:
         console().print(plan_table(planned))
 
 
-def judged_table(found: Judged) -> RenderableType:
+def judged_table(found: TestOutcome) -> RenderableType:
     """Return the verdict, wins by search and by query, and the account."""
     from rich.console import Group
     from rich.text import Text
@@ -166,13 +168,13 @@ def judged_table(found: Judged) -> RenderableType:
     return Group(titled(f"Interleaving by {found.method}", rows), Text(f"{text}\n\n{found.account}"))
 
 
-def plan_table(planned: Plan) -> RenderableType:
+def plan_table(planned: TestSize) -> RenderableType:
     """Return the searches that are needed, also for other effects and powers."""
     from rich.console import Group
     from rich.text import Text
 
     from ranktune.dashboards.terminal.tables import table, titled
-    from ranktune.tuner.interleaving.planning import MOST_SEARCHES, POWERS, sizes
+    from ranktune.tuner.interleaving.judging import MOST_SEARCHES, POWERS, sizes
 
     rows = table(("preference",), [f"power {power:.0%}" for power in POWERS])
     for effect, counts in sizes(planned):

@@ -1,4 +1,4 @@
-"""The command retune, which also shows the versions of a study, and goes back to one.
+"""The commands for models in production: watch, and retune, which shows the versions of a study too, and goes back.
 
 As in ranktune.command_line.app, modules that load libraries are imported inside the functions.
 """
@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ranktune.arguments import DataArguments
+from ranktune.command_line.messages import as_options
 from ranktune.command_line.options import (
     Given,
+    Home,
     Json,
     Wide,
     check_alone,
     console,
+    data_names,
     print_json,
+    reading,
     study_names,
     takes_options,
 )
@@ -28,8 +33,11 @@ if TYPE_CHECKING:
 
     from ranktune.solvers.core.arrays import JsonView
 
+
 commands = typer.Typer()
 
+ALARM = 1
+"""Exit code where the features or the metric have changed."""
 EXIT_CODES = {"keep": 0, "refit": 10, "replace": 11}
 """Exit code by decision, for schedulers."""
 HELP = """Tune study NAME on new DATA; keep, refit or replace its model.
@@ -57,10 +65,54 @@ WAYS = {
 """What --history and --rollback take."""
 
 
+@commands.command()
+@takes_options(DataArguments)
+def watch(
+    shared: Given,
+    *,
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The study; `ranktune show` shows them.", autocompletion=study_names)],
+    data: Annotated[str, typer.Argument(help="The new data, grades may be missing.", autocompletion=data_names)],
+    reference: Annotated[
+        str | None,
+        typer.Option(help="The training data, for a study of an older release.", autocompletion=data_names),
+    ] = None,
+    clicks: Annotated[
+        list[Path] | None,
+        typer.Option(help="Click log of the new data, for a study whose metric is of clicks. Repeatable."),
+    ] = None,
+    alarm: Annotated[float, typer.Option(help="Share of days with an alarm where nothing changes.")] = 0.05,
+    day: Annotated[str | None, typer.Option(help="Day of the data, such as 2026-11-28. (default: today)")] = None,
+    no_save: Annotated[bool, typer.Option("--no-save", help="Do not keep the result for the pages of the study.")] = (
+        False
+    ),
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Compare new DATA with those of a study: features and metric.
+
+    Exit code 0: no alarm; 1: the features or the metric have changed. Where nothing has, one day in twenty is an alarm
+    (--alarm 0.05). The columns are those of the study. The result is kept, and the page Drift of the report shows it.
+
+    Example:  ranktune watch shop today.csv
+    """
+    from ranktune.dashboards.terminal.reports import drift_table
+    from ranktune.tuner.drift import watch
+
+    found = watch(
+        name, data, home=home, reference=reference, clicks=clicks or (), alarm=alarm, day=day, save=not no_save,
+        **reading(shared),
+    ).as_dict()  # fmt: skip
+    found["notes"] = [as_options(note, context.find_root().command) for note in found["notes"]]
+    print_json(found) if as_json else console().print(drift_table(found))
+    if found["alarm"]:
+        raise typer.Exit(ALARM)
+
+
 @commands.command(help=HELP)
 @takes_options(VersionArguments)
 def retune(
-    given: Given,
+    shared: Given,
     *,
     context: typer.Context,
     history: Annotated[bool, typer.Option("--history", help="Show all versions of the study.")] = False,
@@ -81,9 +133,9 @@ def retune(
     if history or rollback is not None:
         way = "--history" if history else "--rollback"
         check_alone(context, way, WAYS[way])
-        _show_versions(given, page, as_json, wide) if history else _roll_back(given, str(rollback))
+        _show_versions(shared, page, as_json, wide) if history else _roll_back(shared, str(rollback))
         return
-    if given["data"] is None:
+    if shared["data"] is None:
         raise typer.BadParameter(
             "is missing: give the new data, or --history or --rollback VERSION.", param_hint="data"
         )
@@ -91,12 +143,12 @@ def retune(
         raise typer.BadParameter("needs --history.", param_hint="--page")
     from ranktune.daily import retuning
 
-    ended = retuning.ended(*(given[name] for name in ("name", "data", "vali", "test", "version", "home")))
+    ended = retuning.ended(*(shared[name] for name in ("name", "data", "vali", "test", "version", "home")))
     if ended is not None:
-        typer.echo(f"{given['version']} has ended before, on these data: its decision again", err=True)
+        typer.echo(f"{shared['version']} has ended before, on these data: its decision again", err=True)
     else:
         with watched(as_json, verbose) as progress:
-            done = retuning.retune(**given, progress=progress)
+            done = retuning.retune(**shared, progress=progress)
         about = {"study": done.result.study, "model": str(done.model), "current": done.current}
         ended = about | done.evidence, done.result.metric
     found, metric = ended
@@ -108,15 +160,15 @@ def retune(
     raise typer.Exit(EXIT_CODES[found["decision"]])
 
 
-def _show_versions(given: Given, page: Path | None, as_json: bool, wide: bool) -> None:
+def _show_versions(shared: Given, page: Path | None, as_json: bool, wide: bool) -> None:
     """Print all versions of a study, and what changed."""
     from ranktune.dashboards.records.versions import history_of
-    from ranktune.dashboards.terminal.history import changes, history_table
+    from ranktune.dashboards.terminal.reports import changes, history_table
     from ranktune.tuner.study.home import home_folder
 
-    found = history_of(home_folder(given["home"]), given["name"])
+    found = history_of(home_folder(shared["home"]), shared["name"])
     if page is not None:
-        from ranktune.dashboards.web.history import write_history
+        from ranktune.dashboards.web.one_view import write_history
 
         write_history(found, page)
     if as_json:
@@ -126,13 +178,13 @@ def _show_versions(given: Given, page: Path | None, as_json: bool, wide: bool) -
             console(wide).print(shown)
 
 
-def _roll_back(given: Given, version: str) -> None:
+def _roll_back(shared: Given, version: str) -> None:
     """Make the model of a version the current one."""
-    from ranktune.tuner.retuning.versions import make_current, said
+    from ranktune.tuner.retuning.versions import make_current, sentence
     from ranktune.tuner.study.home import home_folder
 
-    where = home_folder(given["home"])
-    print(said(where, given["name"], make_current(where, given["name"], version)))
+    where = home_folder(shared["home"])
+    print(sentence(where, shared["name"], make_current(where, shared["name"], version)))
 
 
 def summary(found: JsonView, metric: str) -> RenderableType:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.readers.parsing.feature_rows import Rows
+from ranktune.solvers.data.readers.parsing.feature_rows import RowCollector
 from ranktune.solvers.data.readers.parsing.options import Layout
 
 
@@ -21,7 +21,7 @@ def test_blocks_are_joined_whatever_they_were_held_as(layout: Layout, density: f
     matrix = np.where(generator.random((120, 30)) < density, generator.normal(size=(120, 30)), 0.0)
     matrix[:40] *= generator.random((40, 30)) < 0.3  # the blocks differ in density
     matrix[50:60, 10:] = 0.0  # and in width
-    rows = Rows(layout, dtype)
+    rows = RowCollector(layout, dtype)
     for first in range(0, 120, 10):
         block = matrix[first : first + 10]
         values, columns, ends = entries(block)
@@ -35,14 +35,14 @@ def test_blocks_are_joined_whatever_they_were_held_as(layout: Layout, density: f
 
 
 def test_rows_without_entries_count() -> None:
-    rows = Rows("sparse", np.float32)
+    rows = RowCollector("sparse", np.float32)
     nothing = np.zeros(0)
     rows.add(nothing, nothing.astype(np.int32), np.zeros(4, dtype=np.int64), 0)
     assert rows.joined(0).shape == (4, 0)
 
 
 def test_what_does_not_fit_in_memory_is_an_error() -> None:
-    rows = Rows("dense", np.float64)
+    rows = RowCollector("dense", np.float64)
     rows.add(np.ones(1), np.zeros(1, dtype=np.int32), np.ones(1, dtype=np.int64), 1)
     with pytest.raises(DataError, match='layout="sparse"'):
         rows.joined(1 << 58)
@@ -53,7 +53,7 @@ def test_what_does_not_fit_in_memory_is_an_error() -> None:
 def test_expecting_too_few_or_too_many_rows_changes_nothing(expected: int, widths: list[int]) -> None:
     generator = np.random.default_rng(1)
     blocks = [generator.random((10, width)) + 0.5 for width in widths]
-    rows = Rows("dense", np.float64)
+    rows = RowCollector("dense", np.float64)
     for block in blocks:
         rows.add(*entries(block), block.shape[1], expected)
     features = rows.joined(5)
@@ -64,7 +64,7 @@ def test_expecting_too_few_or_too_many_rows_changes_nothing(expected: int, width
 
 
 def test_expected_rows_are_not_copied() -> None:
-    rows = Rows("dense", np.float64)
+    rows = RowCollector("dense", np.float64)
     rows.add(*entries(np.ones((10, 3))), 3, 40)
     rows.add(*entries(np.ones((10, 3))), 3, 40)
     features = rows.joined(3)

@@ -5,7 +5,7 @@ import pytest
 
 from ranktune.solvers.data.readers.parsing.feature_rows import scatter
 from ranktune.solvers.data.readers.parsing.options import Missing
-from ranktune.solvers.data.readers.parsing.parse_buffers import Fault, Grouped, ParseBuffers, ParseResult
+from ranktune.solvers.data.readers.parsing.parse_buffers import Grouped, LineFault, ParseBuffers, ParseResult
 from ranktune.solvers.data.readers.parsing.parser import parse
 
 
@@ -29,7 +29,7 @@ def run(
 def test_one_pass_finds_grades_entries_queries_and_comments() -> None:
     text = b"2 qid:7 1:0.5 3:-2\n\n# heading\n0 qid:7 2:1e2 # a b \n1\tqid:q8  3:4 #docid = GX-1 inc = 1\r\n"
     result, into = run(text)
-    assert result.fault == Fault.NONE and result.offset == len(text)
+    assert result.fault == LineFault.NONE and result.offset == len(text)
     assert (result.n_rows, result.n_values, result.n_lines, result.width) == (3, 4, 5, 3)
     assert (result.unsorted, result.commented, result.grouped) == (False, True, Grouped.YES)
     assert into.grades[:3].tolist() == [2.0, 0.0, 1.0]

@@ -7,8 +7,7 @@ import pytest
 
 from ranktune.solvers.data.readers.parsing.parse_buffers import Grouped, ParseBuffers, ParseResult
 from ranktune.solvers.data.readers.parsing.parser import parse
-from ranktune.solvers.data.readers.parsing.small_texts import parse_common
-from ranktune.solvers.data.readers.text import read_text
+from ranktune.solvers.data.readers.text import parse_common, read_text
 
 COMMENTS = ("", " ", "\r", " # a b \r", "#docid = GX-1 inc = 1", " # docid=7", "#", " ## x", "# docid =")
 OTHERS = (

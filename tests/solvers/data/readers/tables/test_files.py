@@ -1,6 +1,5 @@
 """Table files: their kinds, numbers without titles, runs."""
 
-import contextlib
 import gzip
 from pathlib import Path
 from types import SimpleNamespace
@@ -182,20 +181,6 @@ def test_the_checksums_of_parquet_pages_are_compared(tmp_path: Path) -> None:
     assert read(path).features.ravel().tolist() == column.tolist()
     content[content.find(column.to_numpy().tobytes()[64:80]) + 3] ^= 4
     assert_refused(path, content, r"data\.parquet: cannot be read")
-
-
-def test_a_damaged_parquet_file_is_read_or_refused(tmp_path: Path) -> None:
-    path = tmp_path / "data.parquet"
-    content = bytes(_with_checksums(path, pd.Series(np.arange(32.0))))
-    generator = np.random.default_rng(5)
-    lengths = []
-    for _ in range(150):
-        changed = bytearray(content)
-        changed[int(generator.integers(len(content)))] = int(generator.integers(256))
-        path.write_bytes(changed)
-        with contextlib.suppress(DataError):
-            lengths.append(read(path).n_documents)
-    assert 0 < len(lengths) < 150 and set(lengths) == {32}
 
 
 def test_what_a_table_declares_must_fit_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

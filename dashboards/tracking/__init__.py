@@ -1,1 +1,0 @@
-"""Studies on servers that track experiments."""

@@ -1,1 +1,0 @@
-"""Data in blocks, and who computes on them."""

@@ -1,1 +1,0 @@
-"""Boosted symmetric trees: all splits of a level are the same."""

@@ -1,1 +1,0 @@
-"""Models as others that more systems can load: trees alone, or weights alone."""

@@ -1,1 +1,0 @@
-"""Models that compare a document with the others of its query."""
