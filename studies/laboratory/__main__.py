@@ -13,7 +13,7 @@ import typer
 
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.blocks import QuerySplit
-from ranktune.solvers.names import STANDARD
+from ranktune.solvers.names import COMPOSED, STANDARD
 from ranktune.studies.benchmarks.cases import seeds_of
 from ranktune.studies.benchmarks.results import Benchmark, add_commands
 from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
@@ -36,8 +36,6 @@ from ranktune.studies.laboratory.simulating import (
 from ranktune.studies.laboratory.suggestions import DecisionRules
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
-COMPOSITION = "Ranker"
-"""The solver that is composed of a loss, a penalty and an optimiser, which is simulated alone too."""
 DEFAULT_SECONDS = (10.0, 60.0)
 
 
@@ -165,7 +163,7 @@ def simulate(
     """
     by_kind: dict[tuple[str, float], list[Delivered]] = {}
     plan = SimulationPlan(seconds or DEFAULT_SECONDS, seeds_of(seeds), studies)
-    for name, solvers in (("all", STANDARD), *([(COMPOSITION, (COMPOSITION,))] if composition else [])):
+    for name, solvers in (("all", STANDARD), *([(COMPOSED, (COMPOSED,))] if composition else [])):
         tasks = known_tasks(keep, half, solvers)
         (result,) = simulated(tasks, plan, [DecisionRules.parse(rules)], lambda line: typer.echo(line, err=True))
         for each in result:

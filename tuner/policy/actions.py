@@ -112,6 +112,8 @@ class SearchState:
         By how many standard errors each solver is behind the best, paired by query.
     worse : frozenset of str
         Solvers that are significantly worse than the best.
+    compositions : int
+        The most compositions while another solver leads, where they have a search beside that of all others; else 0.
     """
 
     accounts: Mapping[str, SearchAccount] = field(default_factory=dict)
@@ -129,6 +131,7 @@ class SearchState:
     most_in_vain: float = math.inf
     behind: Mapping[str, float] = field(default_factory=dict)
     worse: frozenset[str] = frozenset()
+    compositions: int = 0
 
     @property
     def to_grow(self) -> int:

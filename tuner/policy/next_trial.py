@@ -2,8 +2,9 @@
 
 The first configurations come first, one of each solver, as the level that the search has to beat: cheap ones before
 boosting, unless it needs nearly all of the time. Then unfinished models continue before other configurations begin: the
-rest of the first ones, but for solvers that are significantly worse, and what the samplers suggest. A search that ends
-by gain ends after trials in vain.
+rest of the first ones, but for solvers that are significantly worse, and what the samplers suggest. Compositions of a
+loss, a pair weight, a penalty and an optimizer are searched beside all other solvers, since a fit takes little. A
+search that ends by gain ends after trials in vain.
 
 Of the searches that are open the one is next that has used the least time. The seconds of a search are divided by the
 odds that its solver is the best, paired by query: the one that leads has most of the time, another that is as good has
@@ -17,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.metrics.means import mean_or_zero
+from ranktune.solvers.names import COMPOSED
 from ranktune.tuner.policy.actions import (
     Finish,
     FitTrial,
@@ -52,6 +54,8 @@ def next_action(state: SearchState, left: float, policy: Policy = POLICY) -> Nex
         return Grow(growing.params)
     if state.in_vain >= state.most_in_vain:
         return Finish(IN_VAIN)
+    if _is_turn_of_compositions(state, policy):
+        return Suggest(COMPOSED)
     if first := _fitting(state, [one for one in state.first if one.solver not in state.worse], left, policy):
         return FitTrial(first.params)
     return _next_search(state, left, policy)
@@ -78,10 +82,21 @@ def _continued(state: SearchState) -> Growing | None:
     return max(eligible, key=lambda growing: growing.value, default=None)
 
 
+def _is_turn_of_compositions(state: SearchState, policy: Policy) -> bool:
+    """Return whether a composition is next: one for each other trial, up to a number of them while others lead."""
+    if not state.compositions or COMPOSED not in state.finished:
+        return False
+    account, leads = state.accounts[COMPOSED], state.behind.get(COMPOSED) == 0.0
+    others = sum(each.tried for each in state.accounts.values()) - account.tried
+    most = others if leads else min(others, state.compositions)
+    return account.tried < most and is_open(account, state.share, policy)
+
+
 def _next_search(state: SearchState, left: float, policy: Policy) -> Suggest | Finish:
     """Return the search that has used the least time of those that are open and fit into the seconds left."""
-    every, behind = state.accounts.values(), state.behind
-    are_open = {name: account for name, account in state.accounts.items() if is_open(account, state.share, policy)}
+    accounts = {name: each for name, each in state.accounts.items() if not (state.compositions and name == COMPOSED)}
+    every, behind = accounts.values(), state.behind
+    are_open = {name: account for name, account in accounts.items() if is_open(account, state.share, policy)}
     fitting = {name: account for name, account in are_open.items() if _fits(state, account, left, policy)}
     if fitting:
         return Suggest(min(fitting, key=lambda name: time_used(fitting[name], behind.get(name, 0.0), policy)))

@@ -101,6 +101,9 @@ class Searching:
         Boosted fits that the time left must have room for, so that all other solvers are tried before boosting, and how
         many are tried before it otherwise. Decided by simulated studies of tasks to learn from, and confirmed on others
         (docs/explanation/tasks.md).
+    compositions : int
+        Compositions of a loss, a pair weight, a penalty and an optimizer that are tried while other solvers lead, where
+        no time is given, as far as there are as many other trials (docs/explanation/optimiser.md).
     failures : int
         Failures in a row after which the study gives up. Set by hand.
     """
@@ -118,6 +121,7 @@ class Searching:
     bulk: float = 2.0 / 3.0
     few_fits: float = 2.0
     before_boosting: int = 2
+    compositions: int = 10
     failures: int = 20
 
 

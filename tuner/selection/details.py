@@ -18,6 +18,7 @@ from ranktune.tuner.selection.rows import (
     MARGIN,
     TREE_BLEND,
     LeaderboardRow,
+    combined,
     is_as_good,
     of_log,
     quality,
@@ -27,7 +28,8 @@ from ranktune.tuner.statistics.measured import Interval
 if TYPE_CHECKING:
     from ranktune.tuner.selection.results import Result
 
-PARTS = ("loss", "pair_weight", "penalty", "optimizer")
+MIN_COMPOSITIONS = 8
+"""Of a split, below which the best says little of compositions."""
 """The parameters of Ranker that name its parts."""
 
 
@@ -198,15 +200,16 @@ def clicks_and_judgments(result: Result) -> str:
 
 
 def compositions(result: Result) -> str:
-    """Return what Ranker was composed of where it did best, over folds how often; "" if it did not compete."""
-    splits = result.folds or (result,)
-    rows = [row for split in splits for row in split.leaderboard]
-    parameters = [row.params for row in rows if row.solver == "Ranker"]
-    counts = Counter(" + ".join(str(each[part]) for part in PARTS if part in each) for each in parameters if each)
-    if not counts:
+    """Return which composition was best, over folds how often, and its lead over the default; "" of few."""
+    found = [split.composition for split in result.folds or (result,) if split.composition is not None]
+    tried = sum(each.tried for each in found)
+    if tried < MIN_COMPOSITIONS * max(len(result.folds), 1):
         return ""
-    often = [f"{parts} on {count}" if len(splits) > 1 else parts for parts, count in counts.most_common()]
-    return f"Ranker does best composed of {', '.join(often)}{' folds' if len(splits) > 1 else ''}."
+    counts = Counter(each.parts for each in found).most_common()
+    best = ", ".join(f"{parts} on {count}" if result.folds else parts for parts, count in counts)
+    lead = combined(*(each.lead for each in found))
+    default = "it is the default" if lead is None else f"by validation {with_ends(lead)} against the default"
+    return f"The best of {tried} compositions is {best}{' folds' if result.folds else ''}: {default}."
 
 
 def monotone(result: Result) -> str:

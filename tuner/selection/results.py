@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ranktune.solvers.core.errors import Damaged, LeftOut, StudyError
 from ranktune.tuner.selection.conclusion import Conclusion, conclude
 from ranktune.tuner.selection.rows import (
+    Composition,
     Failure,
     Gain,
     LeaderboardRow,
@@ -67,6 +68,8 @@ class SplitResult:
         Trials that were stopped early.
     set_aside : str
         Why the best trial is in no row of the leaderboard, empty if it is in one.
+    composition : Composition or None
+        The best composition; None over several splits, and where none was tried.
     """
 
     name: str = ""
@@ -79,6 +82,7 @@ class SplitResult:
     model: str
     stopped: int = 0
     set_aside: str = ""
+    composition: Composition | None = None
 
     @property
     def best(self) -> LeaderboardRow:

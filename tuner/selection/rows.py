@@ -171,6 +171,25 @@ class Restriction:
 
 
 @dataclass(frozen=True)
+class Composition:
+    """The best composition of a loss, a pair weight, a penalty and an optimizer.
+
+    Attributes
+    ----------
+    parts : str
+        Their names.
+    tried : int
+        Different compositions that were tried.
+    lead : Interval or None
+        Its metric by validation less that of the default, paired by query; None where the default is the best.
+    """
+
+    parts: str
+    tried: int
+    lead: Interval | None
+
+
+@dataclass(frozen=True)
 class Failure:
     """A failed trial and its error; number is None where the refit of a chosen configuration failed."""
 

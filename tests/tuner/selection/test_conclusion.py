@@ -11,7 +11,7 @@ from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.views import compare, overview
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.selection.results import Result, load_result
-from ranktune.tuner.selection.rows import MARGIN, Failure, TuningGain, alternatives, combined, is_as_good
+from ranktune.tuner.selection.rows import MARGIN, Composition, Failure, TuningGain, alternatives, combined, is_as_good
 from ranktune.tuner.statistics.measured import Interval
 from tests.support.study_samples import concluded, row_of, study_data
 
@@ -123,14 +123,19 @@ def test_failures_and_early_stopping_are_counted() -> None:
     assert "2 trials failed, the last (RankSVM) with: not refitted" in text
 
 
-def test_what_ranker_was_composed_of_is_counted_over_folds() -> None:
-    newton = {"loss": "pairwise_hinge", "pair_weight": "uniform", "penalty": "l2", "optimizer": "newton", "l2": 0.1}
-    sparse = {"loss": "softmax", "penalty": "l1", "optimizer": "owlqn", "l1": 0.1}
-    splits = [result(row_of("RankSVM"), row_of("Ranker", 1, params=params)) for params in (newton, sparse, newton)]
-    assert "Ranker does best composed of softmax + l1 + owlqn." in said(splits[1])
-    assert "pairwise_hinge + uniform + l2 + newton on 2, softmax + l1 + owlqn on 1 folds." in said(
-        replace(splits[0], folds=tuple(splits))
+def test_the_best_composition_is_named_where_enough_were_tried() -> None:
+    newton = Composition("pairwise_hinge + uniform + l2 + newton", 8, Interval(0.02, 0.01, 0.03))
+    sparse = Composition("softmax + l1 + owlqn", 12, Interval(0.04, 0.03, 0.05))
+    splits = [result(composition=each) for each in (newton, sparse, newton)]
+    text = "The best of 12 compositions is softmax + l1 + owlqn: by validation +0.0400 (+0.0300 to +0.0500)"
+    assert f"{text} against the default." in said(splits[1])
+    assert "compositions" not in said(result(composition=replace(newton, tried=7)))
+    assert "is pairwise_hinge + uniform + l2 + newton: it is the default." in said(
+        result(composition=replace(newton, lead=None))
     )
+    over = said(replace(splits[0], composition=None, folds=tuple(splits)))
+    assert "28 compositions is pairwise_hinge + uniform + l2 + newton on 2, softmax + l1 + owlqn on 1 folds" in over
+    assert "+0.0267" in over  # of equal widths the mean
 
 
 def test_pages_have_the_same_answers() -> None:
