@@ -22,6 +22,7 @@ TECHNICAL = {
     "tuner/runner/search_stages.py": {"ALIKE"},
     "tuner/runner/worker.py": {"POLL", "HEARTBEAT", "WAIT"},
     "tuner/selection/conclusion.py": {"WIDE"},
+    "tuner/selection/details.py": {"MIN_COMPOSITIONS"},
     "tuner/selection/results.py": {"VERSION"},
     "tuner/selection/rows.py": {"NORMAL", "MARGIN"},
     "tuner/selection/evidence.py": {"MAX_EXAMPLES", "MAX_DOCUMENTS", "MAX_FEATURES"},
