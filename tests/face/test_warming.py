@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import ranktune
-from ranktune.command_line.warming import compile_solver
-from ranktune.reading import small_queries
+from ranktune.command_line.warming import compile_solver, small_queries
 from tests.support.commands import called
 from tests.support.finished import Heard
 

@@ -112,8 +112,10 @@ class SearchState:
         By how many standard errors each solver is behind the best, paired by query.
     worse : frozenset of str
         Solvers that are significantly worse than the best.
+    composed : str
+        The solver whose compositions have a search beside that of all others, by its name; else empty.
     compositions : int
-        The most compositions while another solver leads, where they have a search beside that of all others; else 0.
+        The most of them while another solver leads.
     """
 
     accounts: Mapping[str, SearchAccount] = field(default_factory=dict)
@@ -131,6 +133,7 @@ class SearchState:
     most_in_vain: float = math.inf
     behind: Mapping[str, float] = field(default_factory=dict)
     worse: frozenset[str] = frozenset()
+    composed: str = ""
     compositions: int = 0
 
     @property

@@ -18,7 +18,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.metrics.means import mean_or_zero
-from ranktune.solvers.names import COMPOSED
 from ranktune.tuner.policy.actions import (
     Finish,
     FitTrial,
@@ -55,7 +54,7 @@ def next_action(state: SearchState, left: float, policy: Policy = POLICY) -> Nex
     if state.in_vain >= state.most_in_vain:
         return Finish(IN_VAIN)
     if _is_turn_of_compositions(state, policy):
-        return Suggest(COMPOSED)
+        return Suggest(state.composed)
     if first := _fitting(state, [one for one in state.first if one.solver not in state.worse], left, policy):
         return FitTrial(first.params)
     return _next_search(state, left, policy)
@@ -84,9 +83,9 @@ def _continued(state: SearchState) -> Growing | None:
 
 def _is_turn_of_compositions(state: SearchState, policy: Policy) -> bool:
     """Return whether a composition is next: one for each other trial, up to a number of them while others lead."""
-    if not state.compositions or COMPOSED not in state.finished:
+    if state.composed not in state.finished:
         return False
-    account, leads = state.accounts[COMPOSED], state.behind.get(COMPOSED) == 0.0
+    account, leads = state.accounts[state.composed], state.behind.get(state.composed) == 0.0
     others = sum(each.tried for each in state.accounts.values()) - account.tried
     most = others if leads else min(others, state.compositions)
     return account.tried < most and is_open(account, state.share, policy)
@@ -94,7 +93,7 @@ def _is_turn_of_compositions(state: SearchState, policy: Policy) -> bool:
 
 def _next_search(state: SearchState, left: float, policy: Policy) -> Suggest | Finish:
     """Return the search that has used the least time of those that are open and fit into the seconds left."""
-    accounts = {name: each for name, each in state.accounts.items() if not (state.compositions and name == COMPOSED)}
+    accounts = {name: each for name, each in state.accounts.items() if name != state.composed or not name}
     every, behind = accounts.values(), state.behind
     are_open = {name: account for name, account in accounts.items() if is_open(account, state.share, policy)}
     fitting = {name: account for name, account in are_open.items() if _fits(state, account, left, policy)}

@@ -108,7 +108,13 @@ class SearchScheduler:
             for name, group in groups.items()
         }
         share = -(-study.n_trials // len(names)) if timed else float("inf")
-        self._first.state = replace(self._first.state, accounts=self._searches, share=share, compositions=compositions)
+        self._first.state = replace(
+            self._first.state,
+            accounts=self._searches,
+            share=share,
+            composed=COMPOSED if compositions else "",
+            compositions=compositions,
+        )
         self._bests: dict[str, Floats] = {}
         self._asked: dict[int, tuple[Trial, float, bool]] = {}
         self.origins: dict[int, dict[str, object]] = {}
@@ -200,7 +206,7 @@ class SearchScheduler:
             worse = frozenset(name for name, errors in behind.items() if errors > limit)
             self._first.state = replace(self._first.state, behind=behind, worse=worse)
         state = self._first.state
-        is_aside = solver == COMPOSED and state.compositions > 0 and state.behind.get(solver) != 0.0
+        is_aside = solver == state.composed and state.behind.get(solver) != 0.0
         self._first.finish(trial, seconds, in_vain if counts and not is_aside else None)
 
     def measured(self, params: Mapping[str, Value]) -> EarlierTrial | None:
