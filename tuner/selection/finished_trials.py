@@ -24,15 +24,12 @@ from ranktune.tuner.policy.reserve import ahead, close
 from ranktune.tuner.samplers.first import alike, first_configurations, grows, is_alike
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.selection.finals import Candidate
-from ranktune.tuner.selection.rows import NORMAL, Composition, Failure
+from ranktune.tuner.selection.rows import NORMAL, PARTS, Composition, Failure
 from ranktune.tuner.statistics.intervals import paired
 from ranktune.tuner.statistics.measured import Interval
 from ranktune.tuner.statistics.pareto import within_limits
 from ranktune.tuner.storage.attributes import ERROR, PATH, UNFINISHED
 from ranktune.tuner.storage.record import number_of, repeated, seconds_of
-
-PARTS = ("loss", "pair_weight", "penalty", "optimizer")
-"""The parameters that name the parts of a composition."""
 
 
 class TrialsByQuery(Protocol):

@@ -26,6 +26,8 @@ FIRST, ALIKE, WORSE, BETTER = "chosen", "not told apart", "worse", "better"
 """Verdicts on a row compared with the chosen model."""
 
 
+PARTS = ("loss", "pair_weight", "penalty", "optimizer")
+"""The parameters that name the parts of a composition."""
 CLICKS = "clicks.json"
 """What the click log of a study has and lacks, in the folder of the study."""
 MARGIN = 0.01
