@@ -26,7 +26,8 @@ class Scoring:
         Given validation queries from which on they alone score trials: enough to find the few best, which fresh folds
         then compare, at a fifth of the fits. Set by hand: the table of tasks has the values of given queries alone.
     trials : int
-        The most trials where no number is given: what more find is mostly noise. Set by hand.
+        The most trials where no number is given: what more find is mostly noise. Set by hand: simulated studies of a
+        minute have time for 54.
     max_rounds : int
         The most rounds of boosting, which validation queries stop before. Set by hand.
     """
@@ -118,7 +119,7 @@ class Time:
         (0.0006), twice -0.0019 (0.0010).
     refit : float
         Duration of a refit to all queries, relative to one part of a trial: of five folds, each fit is to four fifths
-        of the queries. Half +0.0009 (0.0006), twice -0.0020 (0.0010), where it says what refits take.
+        of the queries. Half +0.0009 (0.0006), twice -0.0020 (0.0010).
     fixed, a_document, a_query : float
         Seconds of the report in any case, for each document, and for each query and model, as of blending. Set by hand
         as durations, of which no gain shows whether they are right. Half +0.0057 (0.0016), +0.0002 (0.0003) and +0.0007
