@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ranktune.studies.benchmarks.tables import BenchmarkTable, Cell, Row
+from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
 from ranktune.studies.laboratory.known import KnownTask
 from ranktune.studies.laboratory.simulating import SimulationPlan, changes, simulated
 from ranktune.studies.laboratory.suggestions import DecisionRules, constants
@@ -33,20 +33,22 @@ def varied(
     rules = [rule for name in names for rule in halved_and_doubled(name)]
     usual, *others = simulated(tasks, plan, [DecisionRules(), *map(DecisionRules.parse, rules)], on_line)
     rows: list[Row] = []
-    for place, name in enumerate(names):
-        row: dict[str, Cell] = {"threshold": name, "is": f"{constants()[name]:g}"}
-        matters = False
-        for word, studies in zip(("half", "double"), others[2 * place :], strict=False):
-            changed = changes(usual, studies)
-            mean, error = changed.mean(), changed.std(ddof=1) / len(changed) ** 0.5
-            trials = sum(one.trials for one in studies) / sum(one.trials for one in usual)
-            other = np.mean([one.test != before.test for one, before in zip(studies, usual, strict=True)])
-            row[word], row[f"{word}: trials"] = f"{mean:+.5f} ({error:.5f})", f"{trials - 1.0:+.1%}"
-            row[f"{word}: other"] = f"{other:.1%}"
-            matters |= bool(abs(mean) > error)
-        rows.append({**row, "matters": matters})
+    for rule, studies in zip(rules, others, strict=True):
+        gains, count = changes(usual, studies), sum(one.trials for one in usual)
+        mean, error = float(gains.mean()), float(gains.std(ddof=1)) / len(gains) ** 0.5
+        other = np.mean([one.test != before.test for one, before in zip(studies, usual, strict=True)])
+        row: Row = {
+            "rule": rule,
+            "is": f"{constants()[rule.partition('=')[0]]:g}",
+            "gain": f"{mean:+.5f}",
+            "error": f"{error:.5f}",
+            "trials": f"{sum(one.trials for one in studies) / count - 1.0:+.1%}",
+            "other": f"{other:.1%}",
+            "matters": abs(mean) > error,
+        }
+        rows.append(row)
     note = (
-        "Differences of the mean on test queries over tasks, with standard errors. Trials: how many more. Other: "
-        "studies that choose another model. Matters: a difference is larger than its error."
+        "Gain: on test queries, over tasks, with its standard error. Trials: how many more. Other: studies that choose "
+        "another model. Matters: the gain or loss is larger than its error."
     )
-    return BenchmarkTable("thresholds of half and of twice the size", rows, note)
+    return BenchmarkTable("half and twice of each threshold", rows, note)

@@ -186,9 +186,9 @@ def test_every_number_of_the_policy_can_be_varied() -> None:
 
 def test_half_and_twice_a_threshold_are_compared_with_it_in_pairs() -> None:
     tasks, plan = [known(), known(task="drawn-19")], SimulationPlan([3.0], range(1))
-    nothing, some = varied(tasks, plan, lambda line: None, ["blend.worse", "time.fixed"]).rows
-    assert nothing["half"] == "+0.00000 (0.00000)" and not nothing["matters"]
-    assert float(str(some["half: trials"])[:-1]) > 0.0
+    nothing, _, half, _ = varied(tasks, plan, lambda line: None, ["blend.worse", "time.fixed"]).rows
+    assert nothing["gain"] == "+0.00000"
+    assert half["rule"] == "time.fixed=0.875" and str(half["trials"]) > "+0.0%"
     assert halved_and_doubled("one_pass.kept") == ["one_pass.kept=0.35", "one_pass.kept=1.0"]
     assert set(READ) <= set(constants())
 
