@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.policy.policy import POLICY, Policy
+
+MIN_TRIALS = 20
+"""Trials before a search may end for a small expected gain, which the Gaussian process underestimates after few."""
 
 
 @dataclass(frozen=True)
@@ -66,15 +68,15 @@ class SearchAccount:
         """The seconds that the search has used, with those that its running trials are expected to take."""
         return self.seconds + self.running * (self.seconds / self.trials if self.trials else 0.0)
 
-    def spend(self, solver: str, seconds: float, policy: Policy = POLICY) -> None:
-        """Count the seconds of a finished trial."""
+    def spend(self, solver: str, seconds: float) -> None:
+        """Count the seconds of a finished trial. The next one of its solver may take as long as any before."""
         self.trials += 1
         self.seconds += seconds
-        self.usual[solver] = max(policy.search.usual * self.usual.get(solver, 0.0), seconds)
+        self.usual[solver] = max(self.usual.get(solver, 0.0), seconds)
 
-    def suggested(self, gain: float | None, until: float, policy: Policy = POLICY) -> None:
+    def suggested(self, gain: float | None, until: float) -> None:
         """Count a suggestion with its expected gain, None where the sampler expects none, which should be `until`."""
-        is_poor = gain is not None and gain < until and self.trials >= policy.search.min_trials
+        is_poor = gain is not None and gain < until and self.trials >= MIN_TRIALS
         self.poor = self.poor + 1 if is_poor else 0
 
 

@@ -40,6 +40,9 @@ NOTHING_LEFT = "nothing is left to try"
 LITTLE_GAIN = "further trials are expected to gain too little"
 IN_VAIN = "The search ended because its last trials were no better than those before"
 GIVEN_UP = "a trial did not end within its time"
+CUT = 0.3
+"""Share of its expected time from which a trial of boosting is begun; at the deadline it counts with its rounds. Half
+and twice as much deliver the same (docs/explanation/tasks.md)."""
 
 
 def next_action(state: SearchState, left: float, policy: Policy = POLICY) -> Next:
@@ -47,7 +50,7 @@ def next_action(state: SearchState, left: float, policy: Policy = POLICY) -> Nex
     if left <= 0.0:
         return Finish(NO_TIME)
     new = [one for one in state.first if one.solver not in state.begun]
-    if first := _fitting(state, _in_order(state, new, left, policy), left, policy):
+    if first := _fitting(state, _in_order(state, new, left, policy), left):
         return FitTrial(first.params)
     if growing := _continued(state):
         return Grow(growing.params)
@@ -55,7 +58,7 @@ def next_action(state: SearchState, left: float, policy: Policy = POLICY) -> Nex
         return Finish(IN_VAIN)
     if _is_turn_of_compositions(state, policy):
         return Suggest(state.composed)
-    if first := _fitting(state, [one for one in state.first if one.solver not in state.worse], left, policy):
+    if first := _fitting(state, [one for one in state.first if one.solver not in state.worse], left):
         return FitTrial(first.params)
     return _next_search(state, left, policy)
 
@@ -96,7 +99,7 @@ def _next_search(state: SearchState, left: float, policy: Policy) -> Suggest | F
     accounts = {name: each for name, each in state.accounts.items() if name != state.composed or not name}
     every, behind = accounts.values(), state.behind
     are_open = {name: account for name, account in accounts.items() if is_open(account, state.share, policy)}
-    fitting = {name: account for name, account in are_open.items() if _fits(state, account, left, policy)}
+    fitting = {name: account for name, account in are_open.items() if _fits(state, account, left)}
     if fitting:
         return Suggest(min(fitting, key=lambda name: time_used(fitting[name], behind.get(name, 0.0), policy)))
     if are_open or state.first:
@@ -104,16 +107,16 @@ def _next_search(state: SearchState, left: float, policy: Policy) -> Suggest | F
     return Finish(LITTLE_GAIN if any(account.poor >= policy.search.poor for account in every) else NOTHING_LEFT)
 
 
-def _fits(state: SearchState, account: SearchAccount, left: float, policy: Policy) -> bool:
+def _fits(state: SearchState, account: SearchAccount, left: float) -> bool:
     """Return whether a trial of some promising solver fits into the seconds left, by what its trials took."""
     promising = {solver: seconds for solver, seconds in account.usual.items() if solver not in state.worse}
-    least = (_least(state, solver, seconds, policy) for solver, seconds in (promising or account.usual).items())
-    return min(least, default=0.0) <= left
+    usual = (promising or account.usual).items()
+    return min((_least(state, *each) for each in usual), default=0.0) <= left
 
 
-def _fitting(state: SearchState, untried: Iterable[Untried], left: float, policy: Policy) -> Untried | None:
+def _fitting(state: SearchState, untried: Iterable[Untried], left: float) -> Untried | None:
     """Return the first configuration that fits into the seconds left."""
-    return next((one for one in untried if _least(state, one.solver, _expected(state, one), policy) <= left), None)
+    return next((one for one in untried if _least(state, one.solver, _expected(state, one)) <= left), None)
 
 
 def _expected(state: SearchState, untried: Untried) -> float:
@@ -126,9 +129,9 @@ def _expected(state: SearchState, untried: Untried) -> float:
     return state.fit_seconds if has_grown else took
 
 
-def _least(state: SearchState, solver: str, seconds: float, policy: Policy) -> float:
+def _least(state: SearchState, solver: str, seconds: float) -> float:
     """Return the seconds that a trial needs to begin: boosting counts where it is cut."""
-    return policy.search.cut * seconds if can_be_cut(state, solver) else seconds
+    return CUT * seconds if can_be_cut(state, solver) else seconds
 
 
 def with_reserve(state: SearchState, took: Mapping[str, Took]) -> dict[str, Took]:

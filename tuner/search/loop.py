@@ -44,8 +44,8 @@ from ranktune.tuner.workers.executor import Executor
 from ranktune.tuner.workers.interrupts import Interrupted, Interrupts
 
 _EVENTS = {TrialState.COMPLETE: Event.FINISHED, TrialState.PRUNED: Event.PRUNED, TrialState.FAIL: Event.FAILED}
-
-
+FAILURES = 20
+"""Trials in a row that fail after which the study gives up: what is wrong is then in the data or the machine."""
 CTRL_C = "Ctrl-C ended the search"
 """Why no more trials were run."""
 
@@ -341,7 +341,7 @@ class TrialLoop:
         self.scheduler.tell(trial.number, written, outcome.ended - outcome.begun, per_query)
         self._reports.show(trial, written)
         self._failed_in_a_row = self._failed_in_a_row + 1 if written.state == TrialState.FAIL else 0
-        if self._failed_in_a_row >= self._policy.search.failures:
+        if self._failed_in_a_row >= FAILURES:
             raise AllFailed(
                 f"the last {self._failed_in_a_row} trials failed, the last with: {written.user_attrs[ERROR]}. "
                 "What had finished is in the record; `ranktune resume` goes on."

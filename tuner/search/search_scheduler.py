@@ -129,8 +129,8 @@ class SearchScheduler:
             search, solver = self._searches.get(self.search_of(trial.params)), str(trial.params[SOLVER])
             if search is not None and search.holds(solver):
                 self._finish(trial, seconds_of(trial), per_query, counts)
-                search.add(observations(trial, timed=self._timed, policy=self._policy))
-                search.spend(solver, seconds_of(trial), self._policy)
+                search.add(observations(trial, timed=self._timed))
+                search.spend(solver, seconds_of(trial))
                 self._heed(trial, per_query)
 
     def resume(self, number: int, params: Mapping[str, Value]) -> dict[str, Value]:
@@ -161,7 +161,7 @@ class SearchScheduler:
         params = self._ask(number, search, sampler, begun, params_given)
         self.origins[number] = self._origin(action, sampler)
         if self._study.until is not None:
-            search.suggested(getattr(sampler, "expected_gain", None), self._study.until, self._policy)
+            search.suggested(getattr(sampler, "expected_gain", None), self._study.until)
         return params
 
     def _origin(self, action: FitTrial | Grow | Suggest, sampler: BaseSampler) -> dict[str, object]:
@@ -180,8 +180,8 @@ class SearchScheduler:
         trial, suggesting, counts = self._asked.pop(number)
         search = self._searches[self.search_of(written.params)]
         self._finish(written, seconds, per_query, counts)
-        search.tell(trial, written, observations(written, timed=self._timed, policy=self._policy))
-        search.spend(str(written.params[SOLVER]), suggesting + seconds, self._policy)
+        search.tell(trial, written, observations(written, timed=self._timed))
+        search.spend(str(written.params[SOLVER]), suggesting + seconds)
         self._heed(written, per_query)
 
     def search_of(self, params: Mapping[str, Value]) -> str:
@@ -230,9 +230,11 @@ class SearchScheduler:
 
 NOISE = frozenset({VARIANCE, PARTIAL})
 """Attributes of a trial that samplers read besides its cost: the variances of its value."""
+BULK_POWER = 2.0 / 3.0
+"""Power of a model's bytes that stands for the seconds of its fit: trees of twice the bytes take less than twice."""
 
 
-def observations(trial: FrozenTrial, *, timed: bool = True, policy: Policy = POLICY) -> list[FrozenTrial]:
+def observations(trial: FrozenTrial, *, timed: bool = True) -> list[FrozenTrial]:
     """Return the trial as a sampler reads it, then the other observations of its path.
 
     The best value of a path is the trial itself. The most expensive one, which was requested, and the neighbours of the
@@ -245,7 +247,7 @@ def observations(trial: FrozenTrial, *, timed: bool = True, policy: Policy = POL
     """
     attributes = {name: value for name, value in trial.user_attrs.items() if name in NOISE}
     size = trial.user_attrs.get(BULK, trial.user_attrs.get(BYTES))
-    bulk = None if size is None else float(size) ** policy.search.bulk
+    bulk = None if size is None else float(size) ** BULK_POWER
     cost = trial.user_attrs.get(SECONDS) if timed else bulk
     attributes |= {} if cost is None else {SECONDS: cost}
     path = dict(trial.user_attrs.get(PATH, {}))
