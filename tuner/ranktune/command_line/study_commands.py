@@ -160,7 +160,7 @@ def show(
     if live:
         check_alone(context, "--live", {"names", "home", "live", "host", "port"})
         if names is not None and len(names) > 1:
-            raise typer.BadParameter("one study is shown first: leave the others out.", param_hint="NAME")
+            raise typer.BadParameter(f"one study is shown first: leave out {', '.join(names[1:])}.", param_hint="NAME")
         first = names[0] if names else None
         serve(where, first, lambda address: print(f"Open {address}   (Ctrl-C stops)", flush=True), host, port)
     elif not names:
