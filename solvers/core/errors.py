@@ -21,8 +21,9 @@ import difflib
 import re
 import traceback
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -160,6 +161,25 @@ class RankTuneWarning(UserWarning):
 
     def __str__(self) -> str:
         return printable(without_secrets(super().__str__()), keep="\n")
+
+
+_SPELLINGS: list[Callable[[str], str]] = []
+"""How arguments are spelt for the reader; none in Python."""
+
+
+def spelt(text: str) -> str:
+    """Return text, which names arguments of tune as NAME=VALUE, as the reader writes them: in Python, or as options."""
+    return _SPELLINGS[-1](text) if _SPELLINGS else text
+
+
+@contextmanager
+def spelling(by: Callable[[str], str]) -> Iterator[None]:
+    """Let `spelt` return what by makes of a text, in all threads."""
+    _SPELLINGS.append(by)
+    try:
+        yield
+    finally:
+        _SPELLINGS.pop()
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -1,6 +1,7 @@
 """A result that shows itself."""
 
 import builtins
+import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,6 +19,7 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.terminal import Notebook
 from ranktune.tuner.search.progress import TrialReport
 from tests.support.commands import called
+from tests.support.commands import ranktune as run
 from tests.support.engine_samples import graded
 from tests.support.study_samples import trial
 
@@ -89,6 +91,9 @@ def test_printed_it_is_the_text_of_show_in_80_columns(result: StudyResult, monke
     done = called("show", "s", "--home", str(Path(result.folder).parent))
     assert done.exit_code == 0
     assert [line.rstrip() for line in done.stdout.splitlines()] == text.splitlines()
+    assert "as baseline='FILE'" in " ".join(text.split()) and not re.search("--[a-z]", re.sub("`[^`]*`", "", text))
+    said = run("show", "s", "--home", Path(result.folder).parent, cwd=Path()).stdout
+    assert "as --baseline FILE" in " ".join(said.split()) and "baseline=" not in said
     wide = called("show", "s", "--home", str(Path(result.folder).parent), "--wide")
     assert "us/doc" in wide.stdout and "us/doc" not in text
 

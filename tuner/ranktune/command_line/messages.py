@@ -117,14 +117,15 @@ def shield() -> None:
             setattr(sys, name, Shield(stream))
 
 
-def as_options(message: str, root: Click) -> str:
+def as_options(message: str, root: Click, of: str = "") -> str:
     """Return message with arguments of Python written as options, missing='zero' as --missing zero.
 
     A value may be one of a solver's parameter, which has the name of another command's option: an argument with a value
-    is an option of the current command, one without of the first that has it, which is named where it is another.
+    is an option of the current command, one without of the first that has it, which is named where it is another. Where
+    `of` names a command, the arguments are its own, whichever is run.
     """
     commands: dict[str, Click] = getattr(root, "commands", {})
-    command = next((commands[word] for word in sys.argv[1:] if word in commands), root)
+    command = next((commands[word] for word in (of, *sys.argv[1:]) if word in commands), root)
     in_file = {field.name for field in file_fields(command)}
     options, others = (
         {each.name: (each.opts[0], of.name) for of in reversed(some) for each in of.params if each.opts[0][:2] == "--"}
