@@ -16,6 +16,7 @@ import typer
 
 from ranktune.arguments import ReadArguments, ResumeArguments, ShowArguments, TuneArguments, WorkArguments
 from ranktune.command_line.options import (
+    FORM,
     Given,
     Home,
     Json,
@@ -261,7 +262,7 @@ def _show(result: Result, as_json: bool, wide: bool = False, *, answered: bool =
         return
     from ranktune.dashboards.terminal.leaderboard import report
 
-    console(wide).print(report(result, answered=answered, details=wide))
+    console(wide).print(report(result, answered=answered, details=wide, folds=not FORM))
 
 
 def _finish(study: Callable[..., Result], shared: Given, how: Given, baseline: Callable[[], object]) -> None:
