@@ -122,16 +122,21 @@ class StudyResult(Result):
         return skopt_result(study.union_space(), sorted(finished, key=number_of), study.as_dict())
 
     def _repr_html_(self) -> str:
-        from ranktune.dashboards.terminal.leaderboard import leaderboard_table
+        from ranktune.dashboards.figures.svg import intervals
+        from ranktune.dashboards.terminal.leaderboard import leaderboard_table, marks
 
         table = leaderboard_table(self)
+        part = next((name for name in ("test", "again") if getattr(self.best, name) is not None), "vali")
+        scores = [(row.solver + marks(row), score) for row in self.leaderboard if (score := getattr(row, part))]
         cells = {name: values for name, values in {**table.left, **table.right}.items() if name in COLUMNS}
         heads = "".join(f"<th>{escape(name)}</th>" for name in cells)
         rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in zip(*cells.values(), strict=True))
         lines = "<br>".join(escape(_brief(line)) for line in self.conclusion.lines)
         name = f"{escape(self.study)}: {escape(self.metric)}"
+        picture = intervals(scores, f"{self.metric}, {part} [95%]")
         return printable(
             f"<p><b>{name}</b><br>{lines}</p><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+            f"{picture}"
         )
 
     def plot(self, view: str, panel: str) -> Figure:
