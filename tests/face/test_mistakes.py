@@ -105,7 +105,7 @@ AT_THE_COMMAND_LINE = {
     ("clicks", "log.csv", "-o", "grades.csv"): "of the document. Perhaps it is: --column document=sku.",
     ("tune", "headless.csv"): "The first line of a file must hold the titles of its columns: is it missing?",
     ("tune", "rated.csv", *SHOP[:2], "--drop", "sku"): "'rating', and it has missing values or fractions, as ratings "
-    "of products have. Name the grades: --grade COLUMN.",
+    "of products have. Name the grades: --grade COLUMN. Perhaps it is 'bought'.",
     ("tune", "shop.csv", *SHOP[:2], "--grade", "brand", "--drop", "sku"): "the grade column 'brand' holds",
     ("tune", "shop.csv", *SHOP, "--metric", "ndgc@10"): "metric 'ndgc@10' is unknown. Did you mean 'ndcg'?",
     ("tune", "shop.csv", *SHOP, "--solver", "LightGBM"): "no solver 'LightGBM'. Here it is called 'LambdaMART'.",

@@ -153,7 +153,7 @@ def _next(result: Result) -> Iterator[str]:
         alone = spelt(f"solvers='{small.solver}'")
         yield (
             f"{small.solver} is shown to be as good (difference {between(difference, 3, '+')}) and "
-            f"{result.best.bytes / max(small.bytes, 1.0):.3g} times smaller: `{alone}` tunes it alone."
+            f"{float(f'{result.best.bytes / max(small.bytes, 1.0):.3g}'):,g} times smaller: `{alone}` tunes it alone."
         )
     yield from _too_few(result)
     formats = result.restriction.systems if result.restriction else ()

@@ -135,7 +135,8 @@ def export_file(wanted: ExportArguments) -> str:
         used = [model.feature_names[k] for k in model.used_features.tolist()]
         lines += [f"Feature: {text}." for text in model.encoding.explained(used)]
     use = format.within if model.needs_queries else format.use
-    use = use.replace("FILE", str(wanted.output or "FILE")).replace("NAME", wanted.model_name)
+    output = wanted.output or Path("FILE")
+    use = use.replace("from FILE", f"from {output.stem}").replace("FILE", str(output)).replace("NAME", wanted.model_name)
     return "\n".join(filter(None, [*lines, use]))
 
 
