@@ -84,7 +84,7 @@ def on_test(result: Result) -> dict[str, list[Text]]:
     from ranktune.solvers.metrics.means import mean_of
 
     rows = result.leaderboard
-    columns = {"test [95%]": _numbers([row.test and row.test.mean for row in rows])}
+    columns = {"test [95%]": _numbers([getattr(row.test, "mean", None) for row in rows])}
     for row, cell in zip(rows, columns["test [95%]"], strict=True):
         cell.append(DAGGER * (row.verdict in (BETTER, WORSE)) + _with_interval(row.test)[len(cell) :])
     with suppress(RankTuneError):  # what cannot be read is left out

@@ -78,7 +78,7 @@ class FittedTable:
     right: Mapping[str, Sequence[str]]
     optional: Sequence[str] = ()
     bold_first: bool = False
-    further: Callable[[], Mapping[str, Sequence[Text]]] | None = None
+    further: Callable[[], Mapping[str, Sequence[Text]]] = dict
 
     def without(self, names: Collection[str]) -> Table:
         """Return the table without some columns."""
@@ -90,8 +90,6 @@ class FittedTable:
 
     def apart(self) -> Table:
         """Return the table with the further columns."""
-        if self.further is None:
-            return self.without(())
         right = {**self.right, **self.further()}
         rows = table(self.left, right)
         for cells in zip(*self.left.values(), *right.values(), strict=True):
@@ -129,7 +127,7 @@ def as_text(what: RenderableType, width: int | None = None) -> str:
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
-_ENDS = re.compile(r"(?:(\S+) )?\[?(\S+?)(?:,| to) (\S+?)\]?")
+_ENDS = re.compile(r"(?:([-\d]\S+) )?\[?([-+\d][-\d.e]+)(?:,| to) ([-+\d][-\d.e]+)\]?")
 """An interval in a cell: 0.9 [0.8, 1.0], or 0.8 to 1.0."""
 _SPECIAL = {character: f"\\{character}" for character in "&%$#_{}"}
 _SPECIAL |= {DAGGER: r"$^{\dagger}$", "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -171,7 +169,7 @@ def _columns(
     for column in table.columns:
         head, *cells = (as_text(cell, 10**6) for cell in (column.header, *column.cells))
         split: list[tuple[str, Iterable[str]]] = [(head, cells)]
-        if any(parts := [_ENDS.fullmatch(cell) for cell in cells]):
+        if any(parts := [_ENDS.fullmatch(cell) for cell in cells if column.justify == "right"]):
             head = re.sub(r" \[95%\]|95% interval", "", head)
             ends = zip(*(part.groups() if part else "---" for part in parts), strict=True)
             named = zip((head, f"{head} low", f"{head} high"), ends, strict=True)

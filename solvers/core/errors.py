@@ -21,9 +21,8 @@ import difflib
 import re
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -163,23 +162,13 @@ class RankTuneWarning(UserWarning):
         return printable(without_secrets(super().__str__()), keep="\n")
 
 
-_SPELLINGS: list[Callable[[str], str]] = []
-"""How arguments are spelt for the reader; none in Python."""
+SPELLINGS: list[Callable[[str], str]] = [str]
+"""How arguments are written for the reader, the last of which counts: as in Python, or as options."""
 
 
 def spelt(text: str) -> str:
-    """Return text, which names arguments of tune as NAME=VALUE, as the reader writes them: in Python, or as options."""
-    return _SPELLINGS[-1](text) if _SPELLINGS else text
-
-
-@contextmanager
-def spelling(by: Callable[[str], str]) -> Iterator[None]:
-    """Let `spelt` return what by makes of a text, in all threads."""
-    _SPELLINGS.append(by)
-    try:
-        yield
-    finally:
-        _SPELLINGS.pop()
+    """Return text, which names arguments of tune as NAME=VALUE, as the reader writes them."""
+    return SPELLINGS[-1](text)
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -102,7 +102,6 @@ def test_a_blend_is_distilled(folder: Path) -> None:
         ("blend.json", "solr", "m.json", None, "Add --distil DATA.* or export to one of vespa, onnx, "),
         ("linear.json", "liblinear", None, "data.txt", "nothing here can check liblinear"),
         ("linear.json", "python", "m.py", "none.txt", "none.txt"),
-        ("none.json", "json", None, None, "none.json"),
         ("linear.json", "json", "none/there.json", None, "none/there.json: No such file"),
     ],
 )

@@ -84,7 +84,6 @@ AT_THE_COMMAND_LINE = {
     ("retune", "mine", "--rollback", "v2", "--trials", "5"): "Invalid value for --trials: is not for --rollback",
     ("retune", "mine", "--rollback", "v2", "--json"): "Invalid value for --json: is not for --rollback: leave it out.",
     ("retune", "mine", "shop.csv", "--page", "p.html"): "Invalid value for --page: needs --history.",
-    ("retune", "mine", "--history"): "no study 'mine' in ranktune-runs.",
     ("tune", "shop.csv", "--label", "bought"): "No such option: --label. Here it is called --grade.",
     ("tune", "shop.csv", "--n-trials", "5"): "No such option: --n-trials. Here it is called --trials.",
     ("tune", "shop.csv", "new.csv"): "extra argument(s) (new.csv). One argument is the training data: further data go",
@@ -148,7 +147,6 @@ AT_THE_COMMAND_LINE = {
     ("tune", "shop.csv", "--timeout", "0"): "'0' was given. Input should be greater than or equal to 0.001.",
     ("tune", "shop.csv", "--timeout", "abc"): "'abc' was given. Input should be a valid number",
     ("tune", "shop.csv", "--jobs", "0"): "'0' was given. Input should be greater than or equal to 1.",
-    ("tune", "shop.csv", "--folds", "1"): "'1' was given. Input should be greater than or equal to 2.",
     ("tune", "shop.csv", *SHOP, "--name", "a/b"): "'a/b': a study's name becomes a folder: it may not begin with",
     ("tune", "shop.csv", *SHOP, "--metric", "ndcg@x"): "the cutoff after @ must be a whole number, as in 'ndcg@10'.",
     ("tune", "shop.csv", *SHOP, "--serve", "lucene"): "lucene is not a system that models are exported to. Known: ela",
@@ -164,13 +162,11 @@ AT_THE_COMMAND_LINE = {
     ("data", "shop.csv", *SHOP, "--output", "runs"): "runs: exists already. Remove it, or write to another folder.",
     ("solvers", "RankSWM"): "no solver 'RankSWM'. Did you mean 'RankSVM'?",
     ("docs", "howto/dta"): "no page 'howto/dta'. Did you mean 'howto/data'?",
-    ("docs", "../README"): "no page '../README'.",
     ("docs", "--search", "qwxz"): "no page has all of these words: qwxz",
     ("docs", "--search", " "): "--search needs a word",
     ("solvers", "--warm", "RankSWM"): "no solver 'RankSWM'. Did you mean 'RankSVM'?",
     ("evaluate", "model.json", "shop.csv", *SHOP, "--against", "no.txt"): "no.txt: there is no such file, and no such "
     "column of the data. Known: bm25",
-    ("watch", "mine", "shop.csv"): "no study 'mine' in ranktune-runs.",
     ("reproduce", "ranksvm"): "ranksvm: no data were given. Add --data FOLDER, which holds Fold1 ... Fold5",
     ("reproduce", "ranksvm", "--data", "runs"): "is not a LETOR folder, which holds Fold1/train.txt",
     ("reproduce", "ranksvm", "--data", "runs", "--dataset", "MQ20"): "there is no published data set 'MQ20'",
@@ -253,7 +249,6 @@ IN_PYTHON: dict[str, Callable[[], object]] = {
     "each query has one document only": lambda: untyped.tune(TABLE, qid="sku", grade="bought", drop="search", trials=1),
     "timeout=0: it must be a positive number": lambda: tune(timeout=0),
     "timeout='10m': it must be a positive number": lambda: tune(timeout="10m"),
-    "jobs=0: it must be a whole number of at least 1": lambda: tune(jobs=0),
     "no column 'cost'|lacks the features price|does not have: cost": lambda: tune(
         test=OTHER.rename(columns={"price": "cost"})
     ),
@@ -268,9 +263,7 @@ IN_PYTHON: dict[str, Callable[[], object]] = {
         TABLE[["price"]]
     ),
     "not fitted yet. Call fit": lambda: ranktune.RankSVM().predict(X),
-    "model.pkl is not a RankTune model": lambda: ranktune.load_model("model.pkl"),
     r"no study 'mien'": lambda: ranktune.resume("mien"),
-    "C=-1: it must be a positive number": lambda: ranktune.RankSVM(C=-1).fit(X, TABLE["bought"], qid=QID),
 }
 ARGUMENTS = {
     name

@@ -69,19 +69,12 @@ def test_the_metric_of_the_study_is_not_reported_twice() -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"metric": "ndgc@10"}, "ndcg"),
-        ({"solvers": ("RankSWM",)}, "RankSVM"),
         ({"plan": "progresive"}, "progressive"),
         ({"permutations": 0}, "at least 1"),
         ({"sampler": "tompson"}, "Did you mean 'thompson'"),
         ({"acquisition": "tompson"}, "Did you mean 'thompson'"),
         ({"acquisition": "ei", "sampler": "tpe"}, "needs sampler='thompson'"),
-        ({"trials": 0}, "at least 1"),
         ({"seed": -1}, "at least 0"),
-        ({"folds": 1}, "at least 2"),
-        ({"name": "../x"}, "becomes a folder"),
-        ({"name": ".x"}, "becomes a folder"),
-        ({"name": "a\nb"}, "becomes a folder"),
         ({"space": {"RankSVM.c": 1.0}}, "RankSVM.C"),
         ({"space": {"RankSVM.C": [1.0, -1.0]}}, "RankSVM.C.*cannot be -1.0"),
         ({"space": {"RankSVM.C": {"low": -1.0, "log": False}}}, "RankSVM.C.*cannot be -1.0"),
@@ -105,8 +98,6 @@ def test_what_is_not_toml_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "s.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(ParameterError, match="is not TOML"):
         Study.from_dict(toml_fields(tmp_path / "s.toml"))
-    with pytest.raises(ParameterError, match="cannot read the study"):
-        Study.from_dict(toml_fields(tmp_path / "none.toml"))
 
 
 SHIPPED = sorted((ROOT / "studies").glob("*.toml"))

@@ -83,7 +83,7 @@ def run(begun: float) -> None:
     A RankTuneError is one message and exit code 2 or 3, never a traceback.
     """
     from ranktune.second_signal import second_signal_ends
-    from ranktune.solvers.core.errors import AllFailed, RankTuneError, spelling
+    from ranktune.solvers.core.errors import SPELLINGS, AllFailed, RankTuneError
     from ranktune.solvers.data.columns.decisions import Undecided
     from ranktune.tuner.study.deadline import limits_of_command
 
@@ -92,8 +92,9 @@ def run(begun: float) -> None:
     shield()
     with suppress(OSError):  # a folder that was removed
         sys.path.append(str(Path.cwd()))  # where modules of the user's are: --solver module:Name
+    SPELLINGS.append(partial(_readable, of="tune"))
     try:
-        with second_signal_ends(), limits_of_command(begun), spelling(partial(_readable, of="tune")):
+        with second_signal_ends(), limits_of_command(begun):
             app()
     except RankTuneError as error:
         crashes.print_traceback(error)
@@ -101,3 +102,5 @@ def run(begun: float) -> None:
         message = f"{error.asked}\n" if isinstance(error, Undecided) and command else error
         print(f"error: {_readable(message)}{command}", file=sys.stderr)
         sys.exit(3 if isinstance(error, AllFailed) else 2)
+    finally:
+        SPELLINGS.pop()

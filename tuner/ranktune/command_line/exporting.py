@@ -136,8 +136,8 @@ def export_file(wanted: ExportArguments) -> str:
         lines += [f"Feature: {text}." for text in model.encoding.explained(used)]
     use = format.within if model.needs_queries else format.use
     output = wanted.output or Path("FILE")
-    use = use.replace("from FILE", f"from {output.stem}").replace("FILE", str(output)).replace("NAME", wanted.model_name)
-    return "\n".join(filter(None, [*lines, use]))
+    use = use.replace("from FILE", f"from {output.stem}").replace("FILE", str(output))
+    return "\n".join(filter(None, [*lines, use.replace("NAME", wanted.model_name)]))
 
 
 def _distilled(model: Model, wanted: ExportArguments, data: str) -> tuple[Model, str]:
