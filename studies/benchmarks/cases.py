@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from scipy import sparse
@@ -110,13 +109,3 @@ def seeds_of(text: str) -> range:
     if not ((first or "0").isdecimal() and last.isdecimal()):
         raise ParameterError(f"'{text}' are no seeds: give the first and the last, such as 0:72.")
     return range(int(first or 0), int(last))
-
-
-def write_text(queries: Queries, path: Path) -> Path:
-    """Write queries as ranking text, and return its path."""
-    ids = np.repeat(queries.query_ids, queries.lengths)
-    with path.open("w", encoding="ascii") as file:
-        for grade, query_id, values in zip(queries.grades, ids, np.asarray(queries.features).tolist(), strict=True):
-            pairs = " ".join(f"{k}:{value:.6g}" for k, value in enumerate(values, 1))
-            file.write(f"{grade:g} qid:{query_id} {pairs}\n")
-    return path

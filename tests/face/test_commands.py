@@ -12,7 +12,7 @@ import typer
 import ranktune
 from ranktune.command_line.app import app
 from ranktune.command_line.commands import all_solvers, as_text, data_table, describe, solver_page, solvers_table
-from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.registry import SOLVERS, STANDARD
 from tests.support.commands import called, printed
 
@@ -37,11 +37,6 @@ def test_a_page_has_every_tuned_parameter_with_its_range(name: str) -> None:
     for parameter in SOLVERS[name].space:
         assert f"  {parameter.name} " in text
         assert str(parameter.default) in text
-
-
-def test_an_unknown_name_is_told_the_nearest() -> None:
-    with pytest.raises(ParameterError, match="Did you mean 'RankSVM'"):
-        solver_page("RankSWM")
 
 
 NUMPYDOC = """Rank by example: what follows is not in the summary.

@@ -27,9 +27,8 @@ COMMANDS = (
     ("data", "{}"), ("evaluate", "{}", "x.csv"), ("evaluate", "column:x", "{}"), ("tune", "{}", "--trials", "1"),
     ("tune", "x.csv", "--test", "{}"), ("interleave", "--judge", "{}"), ("interleave", "{}", "{}", "{}", "-o", "y.csv"),
     ("clicks", "{}", "-o", "y.csv"), ("predict", "{}", "x.csv"), ("export", "{}", "--format", "solr"),
-    ("export", "{}", "--format", "solr"), ("watch", "{}", "x.csv"), ("retune", "s", "{}"),
-    ("show", "{}"),
-    ("explain", "{}", "x.csv"), ("stream", "{}"),
+    ("watch", "{}", "x.csv"), ("retune", "s", "{}"),
+    ("show", "{}"), ("explain", "{}", "x.csv"),
 )  # fmt: skip
 
 

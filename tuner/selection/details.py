@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ranktune.solvers.core.errors import listed
+from ranktune.solvers.core.errors import listed, spelt
 from ranktune.solvers.metrics.presets import is_of_clicks
 from ranktune.tuner.selection.rows import (
     ALIKE,
@@ -129,7 +129,7 @@ def feature_alone(result: Result) -> str:
         return ""
     return (
         f"{best.feature} alone reaches {number(_vali(best), 4)} by validation, no less than every model: is it known "
-        "before the ranking? If it is not, leave it out of the data (--drop, of a table)."
+        f"before the ranking? If it is not, leave it out of the data ({spelt('drop=')}, of a table)."
     )
 
 

@@ -94,11 +94,6 @@ def test_a_function_is_named_by_its_import_path() -> None:
     assert CUSTOM["success"].function is custom_solvers.success
 
 
-def test_an_unknown_name_is_answered_as_before() -> None:
-    with pytest.raises(ParameterError, match=r"'ndgc:letor' is unknown. Did you mean 'ndcg'.*as module:function"):
-        parse_metric("ndgc:letor")
-
-
 def test_a_described_metric_is_resolved() -> None:
     register_metric("success", custom_solvers.success)
     description = described_metric(CUSTOM["success"])

@@ -63,7 +63,8 @@ def test_without_test_queries_or_an_estimate_it_says_so() -> None:
 
 
 def test_a_baseline_is_named_from_the_data() -> None:
-    assert "such as --baseline column:bm25." in result(baselines=("bm25",)).conclusion.gain
+    assert "such as baseline='column:bm25'." in result(baselines=("bm25",)).conclusion.gain
+    assert 'such as baseline="column:a\'s".' in result(baselines=("a's",)).conclusion.gain
 
 
 def test_evidence_is_combined_by_its_precision() -> None:

@@ -124,17 +124,6 @@ def test_the_embedded_data_is_loaded_by_name(monkeypatch: pytest.MonkeyPatch) ->
         load("api-search", dtype=np.float64)
 
 
-def test_what_is_not_there_is_said_with_what_can_be_given(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"Did you mean 'api-search'.*LETOR folder"):
-        load("api-serch")
-    with pytest.raises(DataError, match=r"none.txt: there is no such file"):
-        load(tmp_path / "none.txt")
-    with pytest.raises(DataError, match="cannot read data from int"):
-        load(5)
-    with pytest.raises(DataError, match="cannot read data from tuple"):
-        load((X, Y))
-
-
 def test_documents_to_score_need_no_grades(tmp_path: Path) -> None:
     file = tmp_path / "new.csv"
     file.write_text("f1,qid,f0,note\n2.0,7,1.0,x\n4.0,7,3.0,y\n")
