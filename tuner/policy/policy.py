@@ -103,6 +103,9 @@ class Searching:
         (docs/explanation/tasks.md).
     failures : int
         Failures in a row after which the study gives up. Set by hand.
+    short : float
+        Mean seconds of trials up to which each worker that joined has one ahead. One that has none waits for some
+        hundredths of a second, which is little beside longer trials. Set by hand.
     """
 
     startup: int = 10
@@ -119,6 +122,7 @@ class Searching:
     few_fits: float = 2.0
     before_boosting: int = 2
     failures: int = 20
+    short: float = 5.0
 
 
 @dataclass(frozen=True)

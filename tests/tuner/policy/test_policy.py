@@ -20,7 +20,7 @@ from tests.support.policies import run_by
 TECHNICAL = {
     "tuner/search/dispatcher.py": {"POLL", "POLL_JOINED", "WORKERS_POLL", "OVERDUE", "GRACE", "IN_COMMON"},
     "tuner/runner/search_stages.py": {"ALIKE"},
-    "tuner/runner/worker.py": {"POLL", "HEARTBEAT", "WAIT"},
+    "tuner/runner/worker.py": {"HEARTBEAT", "WAIT"},
     "tuner/selection/conclusion.py": {"WIDE"},
     "tuner/selection/results.py": {"VERSION"},
     "tuner/selection/rows.py": {"NORMAL", "MARGIN"},
