@@ -49,6 +49,7 @@ def goals(
 COMMANDS: Mapping[str, Benchmark] = {
     "default-study": default_study.main,
     "drift": drift.main,
+    "joined": coordinator.joined,
     "memory": memory.of_fits,
     "objective": objective.main,
     "one-pass": one_pass.main,

@@ -89,6 +89,9 @@ class Searching:
     compositions : int
         Compositions of a loss, a pair weight, a penalty and an optimizer that are tried while other solvers lead, where
         no time is given, as far as there are as many other trials (docs/explanation/optimiser.md).
+    short : float
+        Mean seconds of trials up to which each worker that joined has one ahead. One that has none waits for some
+        hundredths of a second, which is little beside longer trials. Set by hand: it chooses no model.
     """
 
     startup: int = 10
@@ -100,6 +103,7 @@ class Searching:
     few_fits: float = 2.0
     before_boosting: int = 2
     compositions: int = 10
+    short: float = 5.0
 
 
 @dataclass(frozen=True)

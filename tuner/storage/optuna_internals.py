@@ -38,6 +38,7 @@ def _table(model: type[models.BaseModel]) -> Table:
 STUDIES, TRIALS, VALUES = _table(models.StudyModel), _table(models.TrialModel), _table(models.TrialValueModel)
 PARAMS, USER = _table(models.TrialParamModel), _table(models.TrialUserAttributeModel)
 SYSTEM, REPORTS = _table(models.TrialSystemAttributeModel), _table(models.TrialIntermediateValueModel)
+ABOUT = _table(models.StudyUserAttributeModel)
 VERSION, HERE = _table(models.VersionInfoModel), {"schema_version": models.SCHEMA_VERSION}
 
 
@@ -66,6 +67,24 @@ class OptunaTables:
             environment.configure(connection=self._connection, target_metadata=metadata, render_as_batch=True)
             environment.run_migrations()
         self._connection.execute(update(VERSION).values(**HERE, library_version=optuna.__version__))
+
+
+def study_names(connection: Connection) -> list[str]:
+    """Return the names of all studies. Optuna's own function reads all that it knows of each."""
+    return list(connection.execute(_NAMES).scalars())
+
+
+def study_attribute(connection: Connection, study: str, key: str) -> object:
+    """Return a user attribute of the study of that name, None if it has none."""
+    return json.loads(connection.execute(_ATTRIBUTE, {"of_study": study, "of_key": key}).scalar() or "null")
+
+
+_NAMES = select(STUDIES.c.study_name)
+_ATTRIBUTE = (
+    select(ABOUT.c.value_json)
+    .join(STUDIES, STUDIES.c.study_id == ABOUT.c.study_id)
+    .where(STUDIES.c.study_name == bindparam("of_study"), ABOUT.c.key == bindparam("of_key"))
+)
 
 
 def stored_times(trial: FrozenTrial) -> dict[str, object]:

@@ -26,7 +26,7 @@ TECHNICAL = {
     "tuner/selection/serving.py": "COPY_PASSES",
     "tuner/splits/plans.py": "LARGE_BYTES LARGE_QUERIES",
     "tuner/study/tasks.py": "ROUND_STEP",
-    "tuner/runner/worker.py": "POLL HEARTBEAT WAIT",
+    "tuner/runner/worker.py": "HEARTBEAT WAIT",
     "tuner/selection/conclusion.py": "WIDE",
     "tuner/selection/details.py": "MIN_COMPOSITIONS",
     "tuner/selection/results.py": "VERSION",

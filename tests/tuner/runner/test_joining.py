@@ -22,7 +22,7 @@ from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.splits.store import store
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage
-from ranktune.tuner.storage.leases import WAITING
+from ranktune.tuner.storage.leases import WAITING, Offer
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.home import find_folder
 from ranktune.tuner.workers.executor import Processes
@@ -156,7 +156,7 @@ def test_a_worker_puts_back_what_a_newer_version_offers_meanwhile(declared: tupl
     class Study(DatabaseStudy):
         def splits(self) -> list[JoinedSplit]:
             if not self._splits:
-                super().splits()[0].leases.offer(0, {"solver": "RankSVM", "RankSVM.C": 1.0})
+                super().splits()[0].leases.offer(Offer(0, {"solver": "RankSVM", "RankSVM.C": 1.0}))
                 changed(url, version="9.9.9")
             return super().splits()
 
