@@ -15,11 +15,9 @@ import typer
 from rich.console import Console
 
 from ranktune.studies.benchmarks import (
-    coordinator,
-    drift,
+    joined,
     memory,
     objective,
-    one_pass,
     serving,
     solvers,
     waiting,
@@ -48,13 +46,9 @@ def goals(
 
 COMMANDS: Mapping[str, Benchmark] = {
     "default-study": default_study.main,
-    "drift": drift.main,
-    "joined": coordinator.joined,
-    "memory": memory.of_fits,
+    "joined": joined.main,
     "objective": objective.main,
-    "one-pass": one_pass.main,
     "sampler": samplers.main,
-    "scale": coordinator.scale,
     "serving": serving.main,
     "solvers": solvers.main,
     "study-cost": waiting.study_cost,

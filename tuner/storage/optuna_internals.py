@@ -26,7 +26,7 @@ from alembic.script import ScriptDirectory
 from optuna.distributions import check_distribution_compatibility, distribution_to_json, json_to_distribution
 from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial
-from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Table, bindparam, insert, select, update
 
 
 def _table(model: type[models.BaseModel]) -> Table:
@@ -136,13 +136,6 @@ class TrialRows:
             self._ids[json.loads(value)] = trial_id
             self._last = max(self._last, trial_id)
         return self._ids.get(number)
-
-    def remove(self, connection: Connection, numbers: list[int]) -> None:
-        """Remove the trials with these numbers."""
-        ids = [found for number in numbers if (found := self.find(connection, number)) is not None]
-        for table in (VALUES, REPORTS, PARAMS, USER, SYSTEM, TRIALS):
-            connection.execute(delete(table).where(table.c.trial_id.in_(ids)))
-        self._ids, self._last = {}, -1  # a file gives their ids to others
 
     def write(self, connection: Connection, trial: FrozenTrial) -> None:
         """Write a finished trial. Raises ValueError if a distribution is incompatible with earlier ones."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -60,7 +59,7 @@ from ranktune.tuner.storage.attributes import (
 )
 from ranktune.tuner.storage.database import open_storage
 from ranktune.tuner.storage.database import quiet as quiet
-from ranktune.tuner.storage.leases import Leases, Offer, close_lease
+from ranktune.tuner.storage.leases import Leases, close_lease
 from ranktune.tuner.storage.membership import confirm_owner
 from ranktune.tuner.storage.optuna_internals import TrialRows, begin_writing
 from ranktune.tuner.storage.retrying import OnEvent, retrying
@@ -78,8 +77,6 @@ META = {"artifact_id": "", "filename": ARRAYS, "mimetype": "application/zip", "e
 """What that attribute says, optuna.artifacts.ArtifactMeta: `optuna.artifacts` loads boto3 where that is installed."""
 WRITERS = 8
 """Arrays that are written at a time."""
-BURNT = re.compile("its worker was lost twice, the last time: the worker process is lost: the (Dask|Ray|joblib) ")
-"""How the error of a trial begins that an earlier release failed because its cluster was away."""
 Finished: TypeAlias = tuple[FrozenTrial, Mapping[str, NDArray[np.generic]]]
 """A finished trial and its arrays."""
 T = TypeVar("T")
@@ -131,24 +128,8 @@ class Record:
         return self._leases
 
     def settle(self) -> None:
-        """Remove the leases of trials that are in the record; an owner does this first.
-
-        Trials that failed because their cluster was away are taken from the record, and wait again.
-        """
-        trials = self.trials()
-        self.leases.settle({number_of(trial) for trial in trials})
-        if burnt := [trial for trial in trials if BURNT.match(str(trial.user_attrs.get(ERROR)))]:
-            self.retried(lambda: self._take_back([number_of(trial) for trial in burnt]))
-            self.study = optuna.load_study(study_name=self.study.study_name, storage=self.storage)  # it keeps trials
-            for trial in burnt:
-                self.leases.offer(Offer(number_of(trial), trial.params))
-
-    def _take_back(self, numbers: list[int]) -> None:
-        with self.storage.engine.begin() as connection:
-            begin_writing(connection, self._study_id)
-            if self._leases is not None and self._leases.ownership:
-                confirm_owner(connection, *self._leases.ownership)
-            self._rows.remove(connection, numbers)
+        """Remove the leases of trials that are in the record; an owner does this first."""
+        self.leases.settle({number_of(trial) for trial in self.trials()})
 
     def trials(self) -> list[FrozenTrial]:
         """Return the finished trials, by their number. Raises Damaged where one is not what was written."""
