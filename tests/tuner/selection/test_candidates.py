@@ -51,7 +51,7 @@ def test_the_best_composition_leads_the_default_by_its_paired_difference(tmp_pat
     for number, changed in enumerate([{}, svm, {**svm, "Ranker.l1": 0.03}]):
         outcome = TaskOutcome({STUDY.metric: scores[number]}, nonzeros=float(10 * number))
         record.append(number, default | changed, space.distributions, outcome)
-    failed = default | {"Ranker.loss": "softmax"}
+    failed = default | {"Ranker.loss": "pairwise_squared_hinge"}
     record.append(3, failed, space.distributions, TaskOutcome(error="x"))
     every, within = best_composition(record, {}), best_composition(record, {"nonzeros": 10.0})
     alone, nothing = best_composition(record, {"nonzeros": 0.0}), best_composition(record, {"nonzeros": -1.0})
