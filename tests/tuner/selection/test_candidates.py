@@ -62,7 +62,7 @@ def test_the_best_composition_leads_the_default_by_its_paired_difference(tmp_pat
         difference = scores[number] - scores[0]
         assert found.parts == "pairwise_hinge + uniform + elastic_net + gradient_steps" and found.tried == 2
         assert found.lead.mean == pytest.approx(difference.mean())
-        half = 1.96 * difference.std(ddof=1) / np.sqrt(30)
+        half = 1.96 * difference.std() / np.sqrt(30)
         assert found.lead.high - found.lead.mean == pytest.approx(half) == found.lead.mean - found.lead.low
     assert alone is not None and alone.lead is None and nothing is None
 
