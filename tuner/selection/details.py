@@ -209,7 +209,11 @@ def compositions(result: Result) -> str:
     best = ", ".join(f"{parts} on {count}" if result.folds else parts for parts, count in counts)
     lead = combined(*(each.lead for each in found))
     default = "it is the default" if lead is None else f"by validation {with_ends(lead)} against the default"
-    return f"The best of {tried} compositions is {best}{' folds' if result.folds else ''}: {default}."
+    different = sum(each.different for each in found)
+    return (
+        f"Of {tried} configurations of Ranker, in {different} compositions, {best}{' folds' if result.folds else ''} "
+        f"is best: {default}."
+    )
 
 
 def monotone(result: Result) -> str:

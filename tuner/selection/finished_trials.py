@@ -216,12 +216,12 @@ def best_composition(record: TrialsByQuery, limits: Mapping[str, float]) -> Comp
     if not complete:
         return None
     best, first = max(complete, key=lambda each: (each.value or 0.0, -number_of(each))), min(trials, key=number_of)
-    tried, lead = len({_parts(each.params) for each in trials}), None
+    different, lead = len({_parts(each.params) for each in trials}), None
     if best is not first and first.state == TrialState.COMPLETE:
         ours, default = (record.per_query(each)[record.metric] for each in (best, first))
         mean, error = paired(ours, default, record.weights)
         lead = Interval(mean, mean - NORMAL * error, mean + NORMAL * error)
-    return Composition(" + ".join(_parts(best.params)), tried, lead)
+    return Composition(" + ".join(_parts(best.params)), len(trials), different, lead)
 
 
 def _parts(params: Mapping[str, Value]) -> tuple[str, ...]:

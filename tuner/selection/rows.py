@@ -180,14 +180,15 @@ class Composition:
     ----------
     parts : str
         Their names.
-    tried : int
-        Different compositions that were tried.
+    tried, different : int
+        Configurations that were tried, and how many different compositions they have.
     lead : Interval or None
         Its metric by validation less that of the default, paired by query; None where the default is the best.
     """
 
     parts: str
     tried: int
+    different: int
     lead: Interval | None
 
 

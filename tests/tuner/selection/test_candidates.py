@@ -60,7 +60,10 @@ def test_the_best_composition_leads_the_default_by_its_paired_difference(tmp_pat
     for found, number in ((every, best), (within, 1)):
         assert found is not None and found.lead is not None
         difference = scores[number] - scores[0]
-        assert found.parts == "pairwise_hinge + uniform + elastic_net + gradient_steps" and found.tried == 2
+        assert found.parts == "pairwise_hinge + uniform + elastic_net + gradient_steps" and (
+            found.tried,
+            found.different,
+        ) == (3, 2)
         assert found.lead.mean == pytest.approx(difference.mean())
         half = 1.96 * difference.std() / np.sqrt(30)
         assert found.lead.high - found.lead.mean == pytest.approx(half) == found.lead.mean - found.lead.low

@@ -125,17 +125,20 @@ def test_failures_and_early_stopping_are_counted() -> None:
 
 
 def test_the_best_composition_is_named_where_enough_were_tried() -> None:
-    newton = Composition("pairwise_hinge + uniform + l2 + newton", 8, Interval(0.02, 0.01, 0.03))
-    sparse = Composition("softmax + l1 + owlqn", 12, Interval(0.04, 0.03, 0.05))
+    newton = Composition("pairwise_hinge + uniform + l2 + newton", 8, 6, Interval(0.02, 0.01, 0.03))
+    sparse = Composition("softmax + l1 + owlqn", 12, 9, Interval(0.04, 0.03, 0.05))
     splits = [result(composition=each) for each in (newton, sparse, newton)]
-    text = "The best of 12 compositions is softmax + l1 + owlqn: by validation +0.0400 (+0.0300 to +0.0500)"
-    assert f"{text} against the default." in said(splits[1])
-    assert "compositions" not in said(result(composition=replace(newton, tried=7)))
-    assert "is pairwise_hinge + uniform + l2 + newton: it is the default." in said(
+    text = "12 configurations of Ranker, in 9 compositions, softmax + l1 + owlqn is best: by validation +0.0400 ("
+    assert f"{text}+0.0300 to +0.0500) against the default." in said(splits[1])
+    assert "configurations of Ranker" not in said(result(composition=replace(newton, tried=7)))
+    assert "pairwise_hinge + uniform + l2 + newton is best: it is the default." in said(
         result(composition=replace(newton, lead=None))
     )
     over = said(replace(splits[0], composition=None, folds=tuple(splits)))
-    assert "28 compositions is pairwise_hinge + uniform + l2 + newton on 2, softmax + l1 + owlqn on 1 folds" in over
+    assert (
+        "in 21 compositions, pairwise_hinge + uniform + l2 + newton on 2, softmax + l1 + owlqn on 1 folds is best"
+        in over
+    )
     assert "+0.0267" in over  # of equal widths the mean
 
 
