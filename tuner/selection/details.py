@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 MIN_COMPOSITIONS = 8
 """Of a split, below which the best says little of compositions."""
-"""The parameters of Ranker that name its parts."""
 
 
 def chosen_name(result: Result) -> str:
