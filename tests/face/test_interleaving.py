@@ -57,9 +57,6 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     for words, error in (
         (("interleave", "column:x", "column:y", data, "-o", tmp_path / "shown.csv"), "lists are written as .jsonl"),
         (("interleave", "column:x", "column:y", data, "-o", shown, "--method", "draft"), "method='draft' is unknown"),
-        (("interleave", "--judge", data), "has no column of the team"),
-        (("interleave", "--judge", data, "--column", "team"), "columns=['team']: write pairs of ROLE=NAME"),
-        (("interleave", "--plan", "0.05"), "the noise must be known"),
         (("interleave", "column:x", "--plan", "0.05"), "no lists are written. Give A, B, DATA and --output"),
         (("interleave", "column:x", data), "nothing can be written. Give A, B, DATA and --output"),
     ):

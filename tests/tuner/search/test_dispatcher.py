@@ -264,28 +264,19 @@ def test_what_finished_but_was_not_recorded_is_put_back_too(place: Place) -> Non
     assert {row.state for row in place.rows().values()} == {WAITING}
 
 
-def test_stopping_leaves_what_joined_workers_have(place: Place) -> None:
-    dispatcher = place.dispatcher(1)
-    place.join()
-    start(dispatcher, 0, 1)
-    lease = place.claim()
-    assert list(dispatcher.stop(0.0)) == []
-    assert dispatcher.put_back == 1
-    assert place.rows()[1].token == lease.token
-    assert place.theirs.deliver(1, lease.token, DONE)
-
-
-def test_stopping_takes_back_what_no_worker_has_begun(place: Place) -> None:
+def test_stopping_takes_back_what_no_worker_has_begun_and_leaves_what_it_has(place: Place) -> None:
     dispatcher = place.dispatcher(1)
     place.join(jobs=2)
     start(dispatcher, 0, 1, 2)
     dispatcher.start(requested(3))
-    assert place.claim().number == 1
+    lease = place.claim()
+    assert lease.number == 1
     dispatcher.withdraw()
     assert set(place.rows()) == {0, 1}
     start(dispatcher, 4)
     assert list(dispatcher.stop(0.0)) == [] and dispatcher.put_back == 1
-    assert set(place.rows()) == {0, 1}
+    assert set(place.rows()) == {0, 1} and place.rows()[1].token == lease.token
+    assert place.theirs.deliver(1, lease.token, DONE)
 
 
 @pytest.mark.parametrize(("seconds", "ahead"), [(4.9, 3), (5.1, 0)])

@@ -99,7 +99,6 @@ def test_a_given_test_set_stays_and_tiny_data_keeps_its_queries() -> None:
         (queries(1), {}, "is the query id missing"),
         (queries(5), {"folds": 1}, "at least 2 folds"),
         (queries(20, grades=(1.0, 1.0)), {}, "all grades are 1"),
-        (queries(20, grades=(0.0,)), {}, "all grades are 0"),
         (queries(6), {"strict": True}, "keeps to given validation queries"),
     ],
 )

@@ -117,7 +117,6 @@ def test_a_table_that_is_no_judgments_is_refused(tmp_path: Path) -> None:
             r"judged\.parquet: the document weight column 'weight' holds string",
         ),
         (CLICKED.with_columns(relevance=None), "holds no judgments"),
-        (pl.concat([CLICKED, CLICKED.with_columns(relevance=0.75)]), "document a of query 7 has the grades 0.5 and"),
     ):
         frame.write_parquet(path)
         with pytest.raises(DataError, match=words):

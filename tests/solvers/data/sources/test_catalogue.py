@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import ranktune
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.api_search import dataset as api_search
 from ranktune.solvers.data.blocks import QuerySplit
@@ -88,7 +89,9 @@ def test_options_reach_the_reader_and_only_a_reader_that_has_them(tmp_path: Path
     assert split.test is not None and split.test.grades.tolist() == Y
     with pytest.raises(ParameterError, match="Did you mean 'missing'"):
         read(given["text"], mising="zero")  # type: ignore[call-arg]
-    for kind in ("npz", "tuple", "queries"):
+    given["converted"] = tmp_path / "made"
+    ranktune.convert(given["tuple"], given["converted"])
+    for kind in ("npz", "tuple", "queries", "converted"):
         with pytest.raises(ParameterError, match="missing= is not an option"):
             read(given[kind], missing="zero")
     (tmp_path / "zero.txt").write_text("0 qid:1 0:1 2:NULL\n")
