@@ -73,6 +73,9 @@ installed with RankTune competes when it is named.
 ONE_COLUMN = "BestFeature"
 """The solver of one column, which is the floor that models are compared with and no part of a blend."""
 
+COMPOSED = "Ranker"
+"""The solver that is composed of a loss, a pair weight, a penalty and an optimizer."""
+
 CUSTOM: NamedTable[type[CustomRanker]] = NamedTable(
     "base", {"CustomRanker": TableEntry("custom")}, package="ranktune.solvers"
 )

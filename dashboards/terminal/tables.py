@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from shutil import get_terminal_size
@@ -57,6 +57,8 @@ def table(left: Collection[str], right: Collection[str] = ()) -> TextTable:
     return rows
 
 
+DAGGER = "\u2020"
+"""What stands after a number that differs significantly from that of the first row."""
 MARK = ">"
 """What stands before the row that is chosen."""
 FIRST_ROW = 3
@@ -68,13 +70,15 @@ class FittedTable:
     """A table that leaves out columns where the terminal is too narrow for all of them.
 
     left and right map names of columns to cells of text and of numbers; optional columns are left out in their order.
-    With bold_first the first row is the chosen one, which is marked.
+    With bold_first the first row is the chosen one, which is marked. For other programs further returns columns that
+    are added, or stand for those of the same name.
     """
 
     left: Mapping[str, Sequence[str]]
     right: Mapping[str, Sequence[str]]
     optional: Sequence[str] = ()
     bold_first: bool = False
+    further: Callable[[], Mapping[str, Sequence[Text]]] = dict
 
     def without(self, names: Collection[str]) -> Table:
         """Return the table without some columns."""
@@ -82,6 +86,14 @@ class FittedTable:
         rows = table(left, right)
         for k, cells in enumerate(zip(*({**self.left, **self.right}[name] for name in [*left, *right]), strict=True)):
             rows.add_row(*cells, style="bold" if self.bold_first and k == 0 else None)
+        return rows
+
+    def apart(self) -> Table:
+        """Return the table with the further columns."""
+        right = {**self.right, **self.further()}
+        rows = table(self.left, right)
+        for cells in zip(*self.left.values(), *right.values(), strict=True):
+            rows.add_row(*cells)
         return rows
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -115,9 +127,10 @@ def as_text(what: RenderableType, width: int | None = None) -> str:
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
-_SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
-    character: f"\\{character}" for character in "&%$#_{}"
-}
+_ENDS = re.compile(r"(?:([-\d]\S+) )?\[?([-+\d][-\d.e]+)(?:,| to) ([-+\d][-\d.e]+)\]?")
+"""An interval in a cell: 0.9 [0.8, 1.0], or 0.8 to 1.0."""
+_SPECIAL = {character: f"\\{character}" for character in "&%$#_{}"}
+_SPECIAL |= {DAGGER: r"$^{\dagger}$", "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 
 
 def formatted(what: RenderableType, form: str) -> str:
@@ -145,27 +158,45 @@ def _parts(what: RenderableType) -> Iterator[RenderableType]:
         for part in what.renderables:
             yield from _parts(part)
     else:
-        yield what.without(()) if isinstance(what, FittedTable) else what
+        yield what.apart() if isinstance(what, FittedTable) else what
 
 
-def _rows(table: Table) -> list[list[str]]:
-    """Return the names of the columns, then the rows, without markup."""
-    columns = [[as_text(cell, 10**6) for cell in (column.header, *column.cells)] for column in table.columns]
-    return [list(row) for row in zip(*columns, strict=True)]
+def _columns(
+    table: Table, escape: Callable[[str], str] = str, bold: str = "{}"
+) -> tuple[list[bool], list[tuple[str, ...]]]:
+    """Return whether each column holds numbers, and the rows below the names, escaped; ends of intervals are apart."""
+    rights, columns = list[bool](), list[list[str]]()
+    for column in table.columns:
+        head, *cells = (as_text(cell, 10**6) for cell in (column.header, *column.cells))
+        split: list[tuple[str, Iterable[str]]] = [(head, cells)]
+        if any(parts := [_ENDS.fullmatch(cell) for cell in cells if column.justify == "right"]):
+            head = re.sub(r" \[95%\]|95% interval", "", head)
+            ends = zip(*(part.groups() if part else "---" for part in parts), strict=True)
+            named = zip((head, f"{head} low", f"{head} high"), ends, strict=True)
+            split = [(name.strip(), texts) for name, texts in named if name]
+        for name, texts in split:
+            styles = (getattr(cell, "style", "") if name == head else "" for cell in column.cells)
+            forms = (bold if style == "bold" else "{}" for style in styles)
+            shown = (form.format(escape(text)) for form, text in zip(forms, texts, strict=True))
+            columns.append([escape(name), *shown])
+            rights.append(column.justify == "right")
+    return rights, list(zip(*columns, strict=True))
 
 
 def _csv(table: Table) -> str:
+    rights, rows = _columns(table)
     text = StringIO()
-    numbers = [column.justify == "right" for column in table.columns]
-    head, *rows = _rows(table)
-    guards = [[c if number else guarded(c) for c, number in zip(row, numbers, strict=True)] for row in rows]
-    csv.writer(text, lineterminator="\n").writerows([map(guarded, head), *guards])
+    for row in rows:
+        cells = zip(row, rights, strict=True)
+        csv.writer(text, lineterminator="\n").writerow(
+            [("" if c == "-" else c.strip(DAGGER)) if right else guarded(c) for c, right in cells]
+        )
     return text.getvalue()
 
 
 def _markdown(table: Table) -> str:
-    head, *rows = (list(map(_in_markdown, row)) for row in _rows(table))
-    sides = ["--:" if column.justify == "right" else "---" for column in table.columns]
+    rights, (head, *rows) = _columns(table, _in_markdown, "**{}**")
+    sides = ["--:" if right else "---" for right in rights]
     return "".join(f"| {' | '.join(row)} |\n" for row in (head, sides, *rows))
 
 
@@ -174,10 +205,8 @@ def _in_markdown(text: str) -> str:
 
 
 def _latex(table: Table) -> str:
-    def line(cells: Sequence[str]) -> str:
-        return f"{' & '.join(''.join(_SPECIAL.get(c, c) for c in cell) for cell in cells)} \\\\\n"
-
-    head, *rows = _rows(table)
-    sides = "".join("r" if column.justify == "right" else "l" for column in table.columns)
-    body = f"\\toprule\n{line(head)}\\midrule\n{''.join(map(line, rows))}\\bottomrule\n"
+    rights, cells = _columns(table, lambda text: "".join(_SPECIAL.get(c, c) for c in text), r"\textbf{{{}}}")
+    head, *rows = (f"{' & '.join(row)} \\\\\n" for row in cells)
+    sides = "".join("r" if right else "l" for right in rights)
+    body = f"\\toprule\n{head}\\midrule\n{''.join(rows)}\\bottomrule\n"
     return f"\\begin{{tabular}}{{{sides}}}\n{body}\\end{{tabular}}\n"

@@ -24,7 +24,7 @@ from ranktune.dashboards.views.solver_trials import (
 from ranktune.tuner.gp.proposal import EI, MIXED, THOMPSON
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Belief, fit_belief
-from ranktune.tuner.selection.details import PARTS
+from ranktune.tuner.selection.rows import PARTS
 
 DRAWS = 4
 """Functions sampled from the posterior."""

@@ -162,6 +162,15 @@ class RankTuneWarning(UserWarning):
         return printable(without_secrets(super().__str__()), keep="\n")
 
 
+SPELLINGS: list[Callable[[str], str]] = [str]
+"""How arguments are written for the reader, the last of which counts: as in Python, or as options."""
+
+
+def spelt(text: str) -> str:
+    """Return text, which names arguments of tune as NAME=VALUE, as the reader writes them."""
+    return SPELLINGS[-1](text)
+
+
 def nearest(name: str, names: Iterable[str]) -> str:
     """Return a sentence that names the known spelling nearest to name, and all of them."""
     names = sorted(names)

@@ -15,12 +15,9 @@ import typer
 from rich.console import Console
 
 from ranktune.studies.benchmarks import (
-    coordinator,
-    drift,
+    joined,
     memory,
     objective,
-    one_pass,
-    parser,
     serving,
     solvers,
     waiting,
@@ -49,16 +46,11 @@ def goals(
 
 COMMANDS: Mapping[str, Benchmark] = {
     "default-study": default_study.main,
-    "drift": drift.main,
-    "memory": memory.of_fits,
+    "joined": joined.main,
     "objective": objective.main,
-    "one-pass": one_pass.main,
-    "parser": parser.main,
     "sampler": samplers.main,
-    "scale": coordinator.scale,
     "serving": serving.main,
     "solvers": solvers.main,
-    "starting": waiting.starting,
     "study-cost": waiting.study_cost,
     "truth": truth.main,
     "tune-memory": memory.of_studies,

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from scipy import sparse
@@ -61,16 +60,6 @@ def one_query(n_documents: int, n_features: int = 50, seed: int = 21) -> Queries
     return Queries.from_arrays(X, np.round(score + generator.standard_normal(n_documents) * score.std() * 0.5, 9))
 
 
-def many_sparse_queries(
-    n_queries: int, seed: int, n_features: int = 100_000, a_row: int = 50, length: int = 100
-) -> Queries:
-    """Return queries of sparse rows of length 1, whose columns are as unevenly filled as words are; grades 0 to 4."""
-    n_documents = n_queries * length
-    queries = sparse_query(n_documents, n_features, a_row, 100, seed)
-    grades = np.digitize(queries.grades, (50.0, 80.0, 95.0, 98.0))
-    return Queries.from_arrays(queries.features, grades, group=[length] * n_queries)
-
-
 def sparse_query(
     n_documents: int = 200_000, n_features: int = 100_000, a_row: int = 25, n_grades: int = 1000, seed: int = 31
 ) -> Queries:
@@ -110,13 +99,3 @@ def seeds_of(text: str) -> range:
     if not ((first or "0").isdecimal() and last.isdecimal()):
         raise ParameterError(f"'{text}' are no seeds: give the first and the last, such as 0:72.")
     return range(int(first or 0), int(last))
-
-
-def write_text(queries: Queries, path: Path) -> Path:
-    """Write queries as ranking text, and return its path."""
-    ids = np.repeat(queries.query_ids, queries.lengths)
-    with path.open("w", encoding="ascii") as file:
-        for grade, query_id, values in zip(queries.grades, ids, np.asarray(queries.features).tolist(), strict=True):
-            pairs = " ".join(f"{k}:{value:.6g}" for k, value in enumerate(values, 1))
-            file.write(f"{grade:g} qid:{query_id} {pairs}\n")
-    return path

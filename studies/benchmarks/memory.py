@@ -1,14 +1,12 @@
-"""Peak memory of fitting each linear solver, and of a whole study, in separate processes; Linux only.
+"""Peak memory of a whole study; Linux only.
 
-A process that fits loads the features without mapping them, makes Queries and fits: its peak contains interpreter,
-libraries, compiled code, features and the solver's arrays. Of a study the anonymous memory of the coordinator and its
-workers is added up, a sample every few milliseconds. The features are mapped from a file by all of them, in
-memory that the system can reclaim at any time: they count once, as far as a process has them in memory.
+The anonymous memory of the coordinator and its workers is added up, a sample every few milliseconds. The features are
+mapped from a file by all of them, in memory that the system can reclaim at any time: they count once, as far as a
+process has them in memory.
 """
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -20,80 +18,15 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from ranktune.solvers.base.linear import LinearRanker
-from ranktune.solvers.core.arrays import stored_arrays
 from ranktune.solvers.core.memory import format_size
-from ranktune.solvers.data.disk.stored import write_queries
-from ranktune.solvers.registry import SOLVERS
-from ranktune.studies.benchmarks.cases import case
 from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
-from ranktune.tuner.workers.fork_server import ONE_THREAD
 
-FIT_FACTOR, FIT_EXTRA = 1.3, 150e6
-"""Bound of a fit: this multiple of the features, plus so many bytes."""
 FACTOR, EXTRA = 1.5, 400e6
 """Bound of a study of one job."""
 FEATURES, LENGTH = 136, 120
 """Features, and documents of a query, of the data of a study."""
 SIZES = (239_000, 1_000_000, 4_000_000)
 """Documents of the data sets that studies are measured on by default."""
-
-FIT = """
-import json, sys, warnings
-from pathlib import Path
-import numpy as np
-from ranktune.solvers.core.space import defaults
-from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.registry import SOLVERS, make
-folder, name = Path(sys.argv[1]), sys.argv[2]
-arrays = {file.stem: np.load(file) for file in folder.glob("*.npy")}
-features = arrays.get("features")
-if features is None:
-    from scipy import sparse
-    shape = json.loads((folder / "queries.json").read_text())["shape"]
-    features = sparse.csr_array((arrays.pop("data"), arrays.pop("indices"), arrays.pop("indptr")), shape=shape)
-starts = arrays["starts"]
-warnings.simplefilter("ignore")
-make(name, defaults(SOLVERS[name].space), seed=0).fit(
-    Queries(features, arrays["grades"], starts, np.arange(len(starts) - 1))
-)
-print(next(line.split()[1] for line in Path("/proc/self/status").open() if line.startswith("VmHWM")))
-"""
-
-
-def peak_bytes(name: str, folder: Path) -> float:
-    """Return the peak resident memory of a process that fits the solver, with the defaults of its space."""
-    command = [sys.executable, "-c", FIT, str(folder), name]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | ONE_THREAD)
-    if done.returncode != 0:
-        raise RuntimeError(f"{name} failed: {done.stderr.strip().splitlines()[-1]}")
-    return 1024.0 * float(done.stdout)
-
-
-def of_fits(
-    solver: list[str] | None = None,
-    name: str = "a",
-) -> list[BenchmarkTable]:
-    """Print the peak memory of fitting each linear solver, beside its bound.
-
-    Parameters
-    ----------
-    solver : list of str
-        A solver. Repeatable. (default: all linear ones)
-    name : str, --case
-        One of those of the module cases: a, as, c, d.
-    """
-    queries = case(name)
-    stored = sum(array.nbytes for array in stored_arrays(queries.features))
-    allowed = FIT_FACTOR * stored + FIT_EXTRA
-    rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as folder:
-        write_queries(queries, Path(folder))
-        del queries
-        for each in solver or [name for name, kind in SOLVERS.items() if issubclass(kind, LinearRanker)]:
-            peak = peak_bytes(each, Path(folder))
-            rows.append({"solver": each, "peak MB": round(peak / 1e6), "within": peak <= allowed})
-    return [BenchmarkTable(f"case {name}: features {stored / 1e6:.0f} MB, allowed {allowed / 1e6:.0f} MB", rows)]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a user waits for beside fits: commands in a new process, the first study, and what a study takes itself.
+"""What a user waits for beside fits: what commands take, and what a study takes itself.
 
 A request is what happens between the end of a trial and the begin of the next. The fixed cost is all that a study takes
 in a new process, with its imports and its report, beside the fits of its trials. Both are in processor time.
@@ -24,15 +24,12 @@ from optuna.samplers import RandomSampler
 from optuna.trial import TrialState, create_trial
 
 from ranktune.solvers.core.errors import StudyError
-from ranktune.studies.benchmarks.cases import many_queries, write_text
 from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, judged
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.search.searches import Search
 from ranktune.tuner.storage.attributes import SECONDS, VARIANCE
 from ranktune.tuner.study.declaration import Study
 
-LINES = 200
-WANTED = {"list": "cpu s <= 0.4", f"first data of {LINES} lines": "cpu s <= 1"}
 ANSWER = "Use "
 """How the first line of the conclusion of a study begins."""
 
@@ -71,32 +68,6 @@ def times_of(command: list[str], folder: Path) -> CommandTimes:
 def _of_children() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
-
-
-def starting(
-    rounds: int = 3,
-) -> list[BenchmarkTable]:
-    """Measure what a new process takes: a list, and the first data.
-
-    Parameters
-    ----------
-    rounds : int
-        Rounds, of which the medians count.
-    """
-    times: dict[str, list[CommandTimes]] = {}
-    for _ in range(rounds):
-        with tempfile.TemporaryDirectory() as name:
-            data, here, empty = Path(name) / "data.txt", Path(name) / "here", Path(name) / "empty"
-            lines = write_text(many_queries(LINES // 5, 3, 20, 20), data).read_text().splitlines(keepends=True)
-            data.write_text("".join(lines[:LINES]))
-            for what, command, folder in zip(WANTED, (["show"], ["data", str(data)]), (here, empty), strict=True):
-                folder.mkdir()
-                times.setdefault(what, []).append(times_of(command, folder))
-    rows: list[Row] = []
-    for what, runs in times.items():
-        cpu, wall = (statistics.median(getattr(each, name) for each in runs) for name in ("cpu", "wall"))
-        rows.append(judged({"what": what, "cpu s": cpu, "wall s": wall}, WANTED[what]))
-    return [BenchmarkTable(f"New processes: medians of {rounds}", rows)]
 
 
 REQUESTS = {30: 0.005, 100: 0.005, 300: 0.005, 1000: 0.020}

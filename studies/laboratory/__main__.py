@@ -13,32 +13,33 @@ import typer
 
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.blocks import QuerySplit
-from ranktune.solvers.names import STANDARD
+from ranktune.solvers.names import COMPOSED, STANDARD
 from ranktune.studies.benchmarks.cases import seeds_of
 from ranktune.studies.benchmarks.results import Benchmark, add_commands
 from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
 from ranktune.studies.benchmarks.task_table import pack
-from ranktune.studies.benchmarks.tasks import DRAWN, confirms, task_of
+from ranktune.studies.benchmarks.tasks import DRAWN, task_of
 from ranktune.studies.benchmarks.turnkey.command import cases_of, read_options
 from ranktune.studies.benchmarks.turnkey.peers import with_validation
 from ranktune.studies.laboratory.portfolios import error_of, portfolio_of, scored_on, shown
 from ranktune.studies.laboratory.rows import SHARES, Wanted, configurations, make_table, read_rows
 from ranktune.studies.laboratory.simulating import (
     CONFIRM,
-    Delivered,
+    LEARN,
     SimulationPlan,
     compared,
     figures,
+    is_confirming,
     known_tasks,
     of_tasks,
     simulated,
 )
 from ranktune.studies.laboratory.suggestions import DecisionRules
+from ranktune.studies.laboratory.thresholds import varied
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
-COMPOSITION = "Ranker"
-"""The solver that is composed of a loss, a penalty and an optimiser, which is simulated alone too."""
 DEFAULT_SECONDS = (10.0, 60.0)
+PROGRESS = partial(typer.echo, err=True)
 
 
 def table(
@@ -140,7 +141,6 @@ def simulate(
     seconds: list[float] | None = None,
     seeds: str = "0:1",
     half: str = CONFIRM,
-    studies: int | None = None,
     rules: str = "sampler=thompson",
     composition: bool = True,
 ) -> list[BenchmarkTable]:
@@ -156,22 +156,19 @@ def simulate(
         Seeds of the studies, first:last, the last without.
     half : str
         The tasks: learn, or confirm.
-    studies : int
-        The most studies of each time.
     rules : str
         Such as choice.ahead=0.5,sampler=random.
     composition : bool
         Also simulate studies of the solver Ranker alone.
     """
-    by_kind: dict[tuple[str, float], list[Delivered]] = {}
-    plan = SimulationPlan(seconds or DEFAULT_SECONDS, seeds_of(seeds), studies)
-    for name, solvers in (("all", STANDARD), *([(COMPOSITION, (COMPOSITION,))] if composition else [])):
-        tasks = known_tasks(keep, half, solvers)
-        (result,) = simulated(tasks, plan, [DecisionRules.parse(rules)], lambda line: typer.echo(line, err=True))
-        for each in result:
-            by_kind.setdefault((name, each.budget), []).append(each)
-    of_all = [each for (name, _), studies_of in by_kind.items() if name == "all" for each in studies_of]
-    return [*figures(by_kind, half), of_tasks(of_all)]
+    plan = SimulationPlan(seconds or DEFAULT_SECONDS, seeds_of(seeds))
+    kinds = {"all": STANDARD} | ({COMPOSED: (COMPOSED,)} if composition else {})
+    runs = {
+        name: simulated(known_tasks(keep, half, solvers), plan, [DecisionRules.parse(rules)], PROGRESS)[0]
+        for name, solvers in kinds.items()
+    }
+    by_kind = {(name, of): [one for one in runs[name] if one.budget == of] for name in runs for of in plan.seconds}
+    return [*figures(by_kind, half), of_tasks(runs["all"])]
 
 
 def compare(
@@ -180,7 +177,6 @@ def compare(
     seconds: list[float] | None = None,
     seeds: str = "0:1",
     half: str = CONFIRM,
-    studies: int | None = None,
 ) -> list[BenchmarkTable]:
     """Simulate the same studies by several rules, and compare what they deliver with the first of them, in pairs.
 
@@ -196,17 +192,30 @@ def compare(
         Seeds of the studies, first:last, the last without.
     half : str
         The tasks: learn, or confirm.
-    studies : int
-        The most studies of each time.
     """
-    plan, tasks = (
-        SimulationPlan(seconds or DEFAULT_SECONDS, seeds_of(seeds), studies),
-        known_tasks(keep, half, STANDARD),
-    )
-    runs = simulated(
-        tasks, plan, [DecisionRules.parse(each) for each in rules], lambda line: typer.echo(line, err=True)
-    )
+    tasks, parsed = known_tasks(keep, half, STANDARD), [DecisionRules.parse(each) for each in rules]
+    runs = simulated(tasks, SimulationPlan(seconds or DEFAULT_SECONDS, seeds_of(seeds)), parsed, PROGRESS)
     return [compared(rules, runs, half)]
+
+
+def thresholds(
+    keep: Path,
+    seconds: list[float] | None = None,
+    seeds: str = "0:1",
+) -> list[BenchmarkTable]:
+    """Simulate studies of all tasks with half and with twice each threshold, and show which of them matter.
+
+    Parameters
+    ----------
+    keep : Path
+        The file of the rows. What is in it is not repeated.
+    seconds : list of float, at least 1
+        Seconds of a study. Repeatable. (default: 10, 60)
+    seeds : str
+        Seeds of the studies, first:last, the last without.
+    """
+    tasks = [task for half in (LEARN, CONFIRM) for task in known_tasks(keep, half, STANDARD)]
+    return [varied(tasks, SimulationPlan(seconds or DEFAULT_SECONDS, seeds_of(seeds)), PROGRESS)]
 
 
 def _halves(tasks: Sequence[str], keep: Path) -> tuple[list[str], list[str]]:
@@ -214,8 +223,7 @@ def _halves(tasks: Sequence[str], keep: Path) -> tuple[list[str], list[str]]:
 
     Raises ParameterError where there are none of one kind in the file of rows.
     """
-    learn = [task for task in tasks if task.startswith(f"{DRAWN}-") and not confirms(int(task.split("-")[1]))]
-    others = [task for task in tasks if task not in learn]
+    learn, others = ([task for task in tasks if is_confirming(task) == half] for half in (False, True))
     if not (learn and others):
         raise ParameterError(
             f"{keep} has {len(learn)} tasks to learn from and {len(others)} that confirm, of which both are needed. "
@@ -234,6 +242,7 @@ def _usable(split: QuerySplit, name: str) -> QuerySplit:
 
 COMMANDS: Mapping[str, Benchmark] = {
     "table": table, "pack": packed, "portfolio": portfolio, "simulate": simulate, "compare": compare,
+    "thresholds": thresholds,
 }  # fmt: skip
 add_commands(app, "ranktune.studies.laboratory", COMMANDS)
 

@@ -89,7 +89,7 @@ class ScoredTask:
         """Return what the blend of these configurations scores on test queries."""
         places, metric = [self.places[name] for name in names if name in self.places], parse_metric(METRIC)
         solvers = [str(self.configurations[place][SOLVER]) for place in places]
-        folds = query_folds(self.queries, POLICY.blend.folds, 0)
+        folds = query_folds(self.queries, POLICY.scoring.folds, 0)
         alone = {k: metric.per_query(self.vali[place], self.queries) for k, place in enumerate(places)}
         groups = [(str(grows(solver)), solver) for solver in solvers]
         blends = Blends(self.vali[places], groups, self.queries, metric, folds, first=alone)

@@ -5,7 +5,6 @@ What a study delivers is chosen by its rules, and judged by what the table knows
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,8 +33,8 @@ from ranktune.tuner.study.declaration import Study
 
 LEARN, CONFIRM = "learn", "confirm"
 """The halves of the tasks."""
-EVERY = 5.0
-"""Seconds between two lines of progress."""
+EVERY = 20
+"""Studies between two lines of progress."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +129,12 @@ def task_means(studies: Sequence[Delivered], name: str) -> Mapping[str, float]:
     return {task: float(np.mean(each)) for task, each in values.items()}
 
 
+def changes(before: Sequence[Delivered], after: Sequence[Delivered]) -> Floats:
+    """Return what each task tests better after a change of the rules; the studies are in the same order."""
+    values = task_means(before, "test")
+    return np.array([value - values[task] for task, value in task_means(after, "test").items()])
+
+
 def worst_decile(regret: Floats) -> float:
     """Return the mean of the tenth of the values, one at least, that is highest."""
     return float(np.sort(regret)[-max(round(len(regret) / 10), 1) :].mean())
@@ -137,22 +142,14 @@ def worst_decile(regret: Floats) -> float:
 
 @dataclass(frozen=True)
 class SimulationPlan:
-    """Which studies are simulated: of every task for all seconds and seeds, a task after the other for each seed.
-
-    Attributes
-    ----------
-    most : int or None
-        The largest number of studies of each number of seconds.
-    """
+    """Which studies are simulated: of every task for all seconds and seeds, a task after the other for each seed."""
 
     seconds: Sequence[float]
     seeds: Sequence[int]
-    most: int | None = None
 
     def of(self, tasks: Sequence[KnownTask]) -> list[tuple[float, int, KnownTask]]:
         """Return the studies of these tasks."""
-        every = [(seed, task) for seed in self.seeds for task in tasks][: self.most]
-        return [(seconds, *each) for seconds in self.seconds for each in every]
+        return [(seconds, seed, task) for seconds in self.seconds for seed in self.seeds for task in tasks]
 
 
 def known_tasks(path: Path, half: str, solvers: Sequence[str]) -> list[KnownTask]:
@@ -174,7 +171,7 @@ def known_tasks(path: Path, half: str, solvers: Sequence[str]) -> list[KnownTask
     names = [
         name
         for name, rows in table.items()
-        if _confirms(name) == (half == CONFIRM) and all(name_of(each) in rows for each in begun)
+        if is_confirming(name) == (half == CONFIRM) and all(name_of(each) in rows for each in begun)
     ]
     if not names:
         raise ParameterError(f"{path} has no task of the half '{half}' with all first configurations.")
@@ -188,7 +185,8 @@ def _seed(task: str) -> int | None:
     return int(seed) if kind == DRAWN else None
 
 
-def _confirms(task: str) -> bool:
+def is_confirming(task: str) -> bool:
+    """Return whether a task is of the half that confirms."""
     seed = _seed(task)
     return seed is None or confirms(seed)
 
@@ -206,7 +204,6 @@ def simulated(
     studies = plan.of(tasks)
     results: list[list[Delivered]] = [[] for _ in rules]
     suggestions: dict[int, Suggestions] = {}
-    reported = time.monotonic()
     for number, (seconds, seed, task) in enumerate(studies):
         solvers = list(dict.fromkeys(task.solvers))
         runs: dict[DecisionRules, Simulated] = {}
@@ -217,9 +214,8 @@ def simulated(
                 answers = suggestions.setdefault(seed, {})
                 runs[of_trials] = Simulation(task, declared, answers, of_trials.policy).run()
             results[place].append(delivered(runs[of_trials], each.policy))
-        if time.monotonic() - reported > EVERY:
-            reported = time.monotonic()
-            on_line(f"{number + 1} of {len(studies)} studies")
+        if number % EVERY == 0:
+            on_line(f"{number} of {len(studies)} studies")
     return results
 
 
@@ -286,8 +282,7 @@ def compared(names: Sequence[str], studies: Sequence[Sequence[Delivered]], half:
         for name, others in zip(names, studies, strict=True):
             paired = [each for each in others if each.budget == seconds]
             change = np.array([each.test - other.test for each, other in zip(paired, reference, strict=True)])
-            ours, theirs = task_means(paired, "test"), task_means(reference, "test")
-            differences = np.array([ours[task] - theirs[task] for task in ours])
+            differences = changes(reference, paired)
             rows.append(
                 {
                     "rules": name,

@@ -70,8 +70,6 @@ class Simulated:
         The mean of the metric on test queries of each trial.
     used : float
         Seconds until the end, with those reserved for it.
-    ended : float
-        Seconds until the last trial ended.
     exhausted : bool
         Whether the table had no more rows, so that a real study would have gone on.
     """
@@ -84,7 +82,6 @@ class Simulated:
     values: dict[int, Floats] = field(default_factory=dict)
     tests: dict[int, float] = field(default_factory=dict)
     used: float = 0.0
-    ended: float = 0.0
     exhausted: bool = False
 
     def trials(self) -> list[FrozenTrial]:
@@ -151,7 +148,7 @@ class Simulation:
             action = next_action(self._scheduler.state, left, self._policy)
             if isinstance(action, Finish) or not self._try(number, self._scheduler.begin(number, action), left):
                 break
-        self.result.ended, self.result.exhausted = self._clock.now, not self._unused
+        self.result.exhausted = not self._unused
         self.result.used = self._clock.now + self._budget.ending()
         return self.result
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Self
 
@@ -156,32 +156,28 @@ class DecisionRules:
     @property
     def of_trials(self) -> Self:
         """The same rules without what decides only after the last trial."""
-        choice = replace(self.policy.choice, ahead=POLICY.choice.ahead, alpha=POLICY.choice.alpha)
+        choice = replace(self.policy.choice, ahead=POLICY.choice.ahead)
         return replace(self, policy=replace(self.policy, choice=choice, blend=POLICY.blend))
 
 
-def constants() -> list[str]:
-    """Return the names of the numbers of a policy, such as choice.ahead."""
-    names = []
-    for field in fields(Policy):
-        group = getattr(POLICY, field.name)
-        numbers = [each.name for each in fields(group)] if is_dataclass(group) else []
-        names += [f"{field.name}.{each}" for each in numbers if isinstance(getattr(group, each), int | float)]
-        names += [] if numbers else [field.name]
-    return names
+def constants() -> dict[str, int | float]:
+    """Return the numbers of the policy by their names, such as choice.ahead."""
+    values: Json = {}
+    for name, value in asdict(POLICY).items():
+        values |= {f"{name}.{own}": value[own] for own in value} if isinstance(value, dict) else {name: value}
+    return {name: value for name, value in values.items() if not isinstance(value, tuple)}
 
 
 def _varied(policy: Policy, name: str, text: str) -> Policy:
     """Return the policy with another value of one of its constants."""
     group, _, number = _checked(name, [*constants(), SAMPLER], "rule").rpartition(".")
-    section = getattr(policy, group) if group else policy
-    is_whole = isinstance(getattr(section, number), int)
+    kind = type(constants()[name])
     try:
-        changed: Json = {number: int(text) if is_whole else float(text)}
+        changed: Json = {number: kind(text)}
     except ValueError:
-        kind = "a whole number" if is_whole else "a number, or inf"
-        raise ParameterError(f"{name}={text}: it must be {kind}.") from None
-    return replace(policy, **({group: replace(section, **changed)} if group else changed))
+        needed = "a whole number" if kind is int else "a number, or inf"
+        raise ParameterError(f"{name}={text}: it must be {needed}.") from None
+    return replace(policy, **({group: replace(getattr(policy, group), **changed)} if group else changed))
 
 
 def _checked(name: str, names: Sequence[str], kind: str) -> str:

@@ -15,7 +15,7 @@ PROGRAM = """
 import json, sys
 from numba.core.event import RecordingListener, install_listener
 from ranktune.solvers.registry import make
-from ranktune.reading import small_queries
+from ranktune.command_line.warming import small_queries
 queries, listener = small_queries(), RecordingListener()
 with install_listener("numba:compile", listener):
     for name in sys.argv[1:]:

@@ -300,5 +300,18 @@ def print_graph() -> None:
             print(f"  {name:12} imports {', '.join(used) or 'nothing of ranktune'}")
 
 
+def test_the_table_of_folders_names_every_package() -> None:
+    """Each row of it has names of one folder; a package inside of a package may be named too."""
+    folder, named = "", set[str]()
+    for row in re.findall(r"^\|(.*?)\|(.*?)\|.*\|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE):
+        folder = row[0].strip(" `") or folder
+        named |= {folder + name for name in re.findall(r"`([\w/.]+)`", row[1])}
+    packages = {
+        file.parent.relative_to(ROOT).as_posix() for each in FOLDERS for file in (ROOT / each).glob("*/__init__.py")
+    }
+    assert packages <= named
+    assert [name for name in named if not list(ROOT.glob(f"{name}*"))] == []
+
+
 if __name__ == "__main__":
     print_graph()

@@ -72,17 +72,6 @@ def test_study_declares_only_the_fields_it_fills_in() -> None:
         Study(custom=3)  # type: ignore[arg-type]
 
 
-def test_a_call_with_a_wrong_argument_names_the_function_and_the_argument() -> None:
-    with pytest.raises(TypeError, match=r"tune\(\) got an unexpected .* 'trals'\. Did you mean 'trials'"):
-        ranktune.tune(trals=3)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match=r"go into reading=\{'missing': 'zero'\}"):
-        ranktune.tune(missing="zero")  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match=r"resume\(\) missing a required argument: 'name'"):
-        ranktune.resume()  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="too many positional arguments"):
-        ranktune.tune("train.txt", "vali.txt")  # type: ignore[call-arg]
-
-
 def test_none_stands_for_the_default_of_a_setting(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="missing"):
         ranktune.tune("missing.txt", name=None, also=None, space=None, reading=None, home=tmp_path)  # type: ignore[arg-type]

@@ -209,4 +209,3 @@ def test_the_command_line_prints_the_gain_and_sets_the_exit_code(folder: Path) -
     (folder / "b.toml").write_text(f'{toml}\ndrop=["today"]\nbaseline="best.txt"\n')
     assert called("tune", "b.toml", "--fail-unless-better").exit_code == 4
     assert called("resume", "b", "--fail-unless-better").exit_code == 4
-    assert called("tune", "train.csv", "--fail-unless-better").exit_code == 2

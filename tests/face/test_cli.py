@@ -56,9 +56,10 @@ def test_folders_of_folds_are_tuned_fold_by_fold(finished: Finished) -> None:
         (
             "resume",
             "Choose another name (name=), or extend=True.",
-            "Choose another name (--name), or extend = true (study file).",
+            "Choose another name (`ranktune tune --name`), or extend = true (study file).",
         ),
-        ("solvers", "alpha=1.0: give home=, or seed=3", "alpha=1.0: give --home, or seed=3"),
+        ("solvers", "alpha=1.0: give home=, or seed=3", "alpha=1.0: give `ranktune tune --home`, or seed=3"),
+        ("tune", 'as baseline="column:a\'s".', "as --baseline 'column:a'\"'\"'s'."),
         ("tune", "ranktune.register_solver adds your own.", "--solver module:Name adds your own."),
     ],
 )

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 import typer
 
-import ranktune
 from ranktune.command_line.app import app
 from ranktune.command_line.commands import all_solvers, as_text, data_table, describe, solver_page, solvers_table
-from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.registry import SOLVERS, STANDARD
 from tests.support.commands import called, printed
 
@@ -37,11 +35,6 @@ def test_a_page_has_every_tuned_parameter_with_its_range(name: str) -> None:
     for parameter in SOLVERS[name].space:
         assert f"  {parameter.name} " in text
         assert str(parameter.default) in text
-
-
-def test_an_unknown_name_is_told_the_nearest() -> None:
-    with pytest.raises(ParameterError, match="Did you mean 'RankSVM'"):
-        solver_page("RankSWM")
 
 
 NUMPYDOC = """Rank by example: what follows is not in the summary.
@@ -110,8 +103,6 @@ def test_a_description_of_data_says_what_tune_will_say_of_grades_below_0(tmp_pat
     path = tmp_path / "a.csv"
     path.write_text("qid,grade,a\n1,-1,0.5\n1,1,0.2\n2,0,0.1\n2,2,0.7\n")
     assert "The lowest grade is -1." in describe(str(path))["remarks"][0]
-    with pytest.raises(DataError, match="grades of at least 0"):
-        ranktune.tune(path, trials=1, test="none", name="a", home=tmp_path)
     path.write_text(path.read_text().replace("-1", "0"))
     assert "remarks" not in describe(str(path))
 

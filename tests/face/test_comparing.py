@@ -84,11 +84,6 @@ def test_the_exit_code_says_whether_it_is_better(folder: Path) -> None:
     assert exit_code("worse.txt", "data.csv", "--fail-unless-better") == 2
 
 
-def test_a_ranking_that_cannot_be_read_gives_one_message(folder: Path) -> None:
-    done = called("evaluate", "good.txt", "data.csv", "--against", "no.txt")
-    assert isinstance(done.exception, DataError) and "no.txt: there is no such file" in str(done.exception)
-
-
 def test_data_without_most_features_of_the_model_are_warned_of(tmp_path: Path) -> None:
     """A text file with two of twenty features has another meaning than training had; a few documents may be."""
     generator = np.random.default_rng(3)

@@ -39,8 +39,6 @@ def test_damage_is_an_error_with_a_remedy(tmp_path: Path) -> None:
     assert "grades.npy: is damaged" in said and "Convert the source again." in said
     said = run("data", _source(tmp_path), "--check", cwd=tmp_path, check=2).stderr
     assert "is not a converted folder" in said
-    said = run("data", _source(tmp_path), "-o", output, cwd=tmp_path, check=2).stderr
-    assert "exists already. Remove it, or write to another folder." in said
 
 
 def test_the_cache_can_be_switched_off_for_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from ranktune.command_line.docs_command import readable
-from ranktune.solvers.core.errors import ParameterError
 from tests.support.commands import called
 from tests.support.paths import ROOT
 
@@ -50,17 +49,3 @@ def test_the_folder_holds_the_pages() -> None:
     folder = Path(shown("--folder").strip())
     assert (folder / "llms.txt").read_text() == LIST
     assert all((folder / f"{name}.md").is_file() for name in LISTED)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["howto/dta"], "Did you mean 'howto/data'"),
-        (["../README"], "there is no page"),
-        (["--search", "qwxz"], "no page has all of these words: qwxz"),
-        (["--search", " "], "--search needs a word"),
-    ],
-)
-def test_what_is_not_there_is_said(words: list[str], message: str) -> None:
-    with pytest.raises(ParameterError, match=re.escape(message)):
-        called("docs", *words, catch_exceptions=False)

@@ -55,13 +55,8 @@ def test_lists_of_a_model_and_a_column_are_logged_and_judged(tmp_path: Path) -> 
 def test_mistakes_are_named(tmp_path: Path) -> None:
     data, shown = searches(tmp_path), tmp_path / "shown.jsonl"
     for words, error in (
-        (("interleave", "column:x", "column:z", data, "-o", shown), "no such column"),
         (("interleave", "column:x", "column:y", data, "-o", tmp_path / "shown.csv"), "lists are written as .jsonl"),
         (("interleave", "column:x", "column:y", data, "-o", shown, "--method", "draft"), "method='draft' is unknown"),
-        (("interleave", "--judge", data), "has no column of the team"),
-        (("interleave", "--judge", tmp_path / "none.csv"), "there is no such file"),
-        (("interleave", "--judge", data, "--column", "team"), "columns=['team']: write pairs of ROLE=NAME"),
-        (("interleave", "--plan", "0.05"), "the noise must be known"),
         (("interleave", "column:x", "--plan", "0.05"), "no lists are written. Give A, B, DATA and --output"),
         (("interleave", "column:x", data), "nothing can be written. Give A, B, DATA and --output"),
     ):

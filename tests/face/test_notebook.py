@@ -1,6 +1,7 @@
 """A result that shows itself."""
 
 import builtins
+import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,6 +19,7 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.terminal import Notebook
 from ranktune.tuner.search.progress import TrialReport
 from tests.support.commands import called
+from tests.support.commands import ranktune as run
 from tests.support.engine_samples import graded
 from tests.support.study_samples import trial
 
@@ -40,6 +42,11 @@ def test_it_is_a_table_with_its_conclusion(result: StudyResult) -> None:
     assert results.count("table") == 1 and results.count("tr") == 1 + len(result.leaderboard)
     assert f"Use {result.best.solver}" in text
     assert "script" not in results
+    points = [float(x) for x in re.findall('x1="([0-9.]+)"[^>]*stroke-linecap', text)]
+    means = [row.test.mean for row in result.leaderboard if row.test]
+    scale = np.polyfit(means, points, 1)
+    np.testing.assert_allclose(np.polyval(scale, means), points, atol=0.06)
+    assert scale[0] > 0 and len({*points}) > 1 and max(points) <= 300
 
 
 def test_names_are_text(result: StudyResult) -> None:
@@ -89,6 +96,9 @@ def test_printed_it_is_the_text_of_show_in_80_columns(result: StudyResult, monke
     done = called("show", "s", "--home", str(Path(result.folder).parent))
     assert done.exit_code == 0
     assert [line.rstrip() for line in done.stdout.splitlines()] == text.splitlines()
+    assert "as baseline='FILE'" in " ".join(text.split()) and not re.search("--[a-z]", re.sub("`[^`]*`", "", text))
+    said = run("show", "s", "--home", Path(result.folder).parent, cwd=Path()).stdout
+    assert "as --baseline FILE" in " ".join(said.split()) and "baseline=" not in said
     wide = called("show", "s", "--home", str(Path(result.folder).parent), "--wide")
     assert "us/doc" in wide.stdout and "us/doc" not in text
 

@@ -11,7 +11,7 @@ import ranktune
 from ranktune import api
 from ranktune.arguments import NewStudyRuntime, TuneArguments
 from ranktune.command_line.app import app
-from ranktune.command_line.messages import COMMANDS_ELSEWHERE, file_fields
+from ranktune.command_line.messages import file_fields
 from ranktune.solvers.core.declared import DeclaredField, declared
 from ranktune.solvers.core.errors import ParameterError
 from tests.support.commands import called, study_file
@@ -137,15 +137,6 @@ def test_a_field_that_no_study_has_is_named_with_the_file(tmp_path: Path) -> Non
     for error in (called("tune", path).exception, called("tune", path, "--metric", "map").exception):
         assert isinstance(error, ParameterError)
         assert str(error).startswith(f"{path}: a study has no field 'metrics'. Did you mean 'metric'")
-
-
-@pytest.mark.parametrize("word", ["run", "worker", "list", "report", "dashboard", "convert", "warm", "ship"])
-def test_old_commands_are_answered_with_what_does_that_now(word: str) -> None:
-    done = called(word, "x")
-    assert f"No such command '{word}'. Here it is: ranktune {COMMANDS_ELSEWHERE[word]}." in done.output
-    name, *options = COMMANDS_ELSEWHERE[word].split()
-    text = called(name, "--help").output
-    assert all(option in text for option in options if option.startswith("--"))
 
 
 def test_what_a_study_may_be_asked_is_declared_once() -> None:

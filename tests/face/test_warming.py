@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 import ranktune
-from ranktune.command_line.warming import compile_solver
-from ranktune.reading import small_queries
-from tests.support.commands import called
+from ranktune.command_line.warming import compile_solver, small_queries
 from tests.support.finished import Heard
 
 
@@ -37,10 +35,6 @@ def test_a_second_run_compiles_nothing(tmp_path: Path) -> None:
     second = warm(tmp_path, "RidgeRanker", "BestFeature", "--jobs", "1")
     assert set(second["compiled"].values()) == {0.0}
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nbc")} == kept
-
-
-def test_an_unknown_solver_is_an_error_that_names_the_nearest() -> None:
-    assert "Did you mean 'RankSVM'" in str(called("solvers", "--warm", "RankSWM").exception)
 
 
 def test_compiled_kernels_are_not_recompiled() -> None:

@@ -129,8 +129,6 @@ def test_mistakes_are_named(shop: Path, tmp_path: Path) -> None:
     for wrong in ({"alarm": 0.0}, {"day": "yesterday"}):
         with pytest.raises(ParameterError, match=rf"^{next(iter(wrong))}"):
             watch("shop", shop / "new.csv", home=shop / "runs", **wrong)
-    with pytest.raises(StudyError, match="no study 'shopp'"):
-        watch("shopp", shop / "new.csv", home=shop / "runs")
     shutil.copytree(shop / "runs/shop", tmp_path / "shop", ignore=shutil.ignore_patterns("result.json"))
     with pytest.raises(StudyError, match=r"missing|not finished"):
         watch("shop", shop / "new.csv", home=tmp_path)

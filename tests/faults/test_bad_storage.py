@@ -88,16 +88,12 @@ def test_a_server_that_takes_connections_and_says_nothing(
     ("fields", "said"),
     [
         ({"trial_memory": "lots"}, "trial_memory = 'lots' (study file): it must be a number of bytes"),
-        ({"trial_memory": "-4GB"}, "it must be a number of bytes"),
-        ({"trial_memory": 0}, "it must be a number of bytes"),
         ({"trial_timeout": 0}, "trial_timeout"),
         ({"trial_timeout": "soon"}, "trial_timeout"),
         ({"jobs": "two"}, "jobs"),
-        ({"like": "nothing"}, "no study 'nothing'"),
         ({"artifacts": "ftp://x"}, "s3://BUCKET/PREFIX"),
         ({"artifacts": "train.txt/arrays"}, "train.txt/arrays"),
         ({"artifacts": "/proc/arrays"}, "/proc/arrays"),
-        ({"artifact": "/proc"}, "a study has no field 'artifact'"),
     ],
     ids=str,
 )

@@ -11,15 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from optuna.trial import TrialState
 
 from ranktune import api
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.evaluation.task import TaskOutcome
 from ranktune.tuner.search.progress import Silent
-from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.study.events import read_events
-from ranktune.tuner.study.home import find_folder
 from ranktune.tuner.workers import joblib_executor
 from tests.support.clusters import DaskCluster
 from tests.support.commands import letor
@@ -129,36 +125,3 @@ def test_a_cluster_that_does_not_come_back_ends_the_study_resumably(
     finally:
         other.end()
     check(tmp_path, result)
-
-
-BURNT = "its worker was lost twice, the last time: the worker process is lost: the "
-
-
-@pytest.mark.parametrize(
-    "cause",
-    [
-        "Dask cluster is gone (Timed out trying to connect to tcp://127.0.0.1:8786 after 30 s)",
-        "Ray worker 5f3a left or died (The actor died unexpectedly before finishing this task.)",
-        "joblib worker loky left or died (A worker process managed by the executor was unexpectedly terminated.)",
-    ],
-)
-def test_trials_that_an_earlier_release_failed_with_their_cluster_are_run_again(cause: str, tmp_path: Path) -> None:
-    """With their parameters; what a trial did to its own worker stays."""
-    data, home = letor(tmp_path / "train.txt", 30, 1), tmp_path / "home"
-    how: dict[str, Any] = {"jobs": 1, "home": home, "progress": Silent()}
-    api.tune(data, test="none", solvers="RidgeRanker", sampler="random", full=True, trials=3, name="n", **how)
-    folder = find_folder(home, "n")
-    space, record = folder.study().union_space(), Record(folder.path, "n", "ndcg@10")
-    params = [{**space.defaults()[0], "RidgeRanker.alpha": 0.5 + number} for number in range(7)]
-    errors = [*[BURNT + cause] * 3, BURNT.removesuffix("the ") + "killed by signal 9 (out of memory?)"]
-    for number, error in enumerate(errors, 3):
-        record.append(number, params[number], space.distributions, TaskOutcome(error=error, restarts=1))
-    record.close()
-    result = api.resume("n", trials=8, **how)
-    assert result.trials == 8
-    record = Record(folder.path, "n", "ndcg@10")
-    trials = {number_of(trial): trial for trial in record.trials()}
-    record.close()
-    assert sorted(trials) == list(range(8))
-    assert [number for number, trial in trials.items() if trial.state == TrialState.FAIL] == [6]
-    assert [trials[number].params for number in (3, 4, 5)] == params[3:6]

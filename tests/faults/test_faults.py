@@ -11,6 +11,7 @@ import pytest
 
 from ranktune.solvers.core.errors import RankTuneWarning, StudyError
 from ranktune.tuner.evaluation.task import TaskOutcome
+from ranktune.tuner.storage.leases import Offer
 from ranktune.tuner.storage.record import Record, number_of
 from tests.support.faults import Faults
 from tests.tuner.storage.test_record import DISTRIBUTIONS, PARAMS
@@ -37,7 +38,7 @@ def run(folder: Path, acknowledged: list[int], trials: int = TRIALS, size: int =
         done = {number_of(trial) for trial in record.trials()}
         record.leases.give_back([lease.token for lease in record.leases.rows()])
         for number in sorted(set(range(trials)) - done):
-            assert record.leases.give(number, PARAMS, "lane") is not None
+            assert record.leases.give(Offer(number, PARAMS), "lane") is not None
             record.append(number, PARAMS, DISTRIBUTIONS, outcome_of(number, size))
             acknowledged.append(number)
         record.leases.release(token, concluded=True)

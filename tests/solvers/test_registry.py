@@ -8,7 +8,6 @@ import pytest
 
 import ranktune.solvers
 from ranktune.solvers.base.ranker import BaseRanker
-from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.libraries import INSTALL
 from ranktune.solvers.registry import SOLVERS, STANDARD, make, solver_class
 from tests.support.commands import output_of
@@ -23,13 +22,6 @@ def test_every_name_is_the_class_of_that_name() -> None:
 
 def test_the_case_of_a_name_does_not_matter() -> None:
     assert solver_class("ranksvm") is SOLVERS["RankSVM"]
-
-
-def test_an_unknown_name_is_told_the_nearest() -> None:
-    with pytest.raises(ParameterError, match=r"'RankSVN'.*Did you mean 'RankSVM'.*Known: .*BestFeature"):
-        solver_class("RankSVN")
-    with pytest.raises(ParameterError, match=r"no parameter 'c'.*Did you mean 'C'"):
-        make("RankSVM", {"c": 3.0})
 
 
 def test_make_sets_parameters_and_the_seed_where_there_is_one() -> None:

@@ -34,7 +34,7 @@ from ranktune.tuner.evaluation.models import (
     rounds_of,
 )
 from ranktune.tuner.evaluation.task import Task, TaskOutcome, chosen_parameters
-from ranktune.tuner.policy.racing import is_significantly_worse, still_racing
+from ranktune.tuner.policy.racing import MIN_ORDERS, is_significantly_worse, still_racing
 from ranktune.tuner.splits.plans import Fold, Progressive, StoredPlan
 from ranktune.tuner.splits.store import read_part, training_numbers
 
@@ -193,7 +193,8 @@ class Orders(PlanOfFolds):
             return False
         means = np.full(len(self.parts), np.nan)
         means[:number] = run.parts[0]
-        return is_significantly_worse(means, incumbent, len(self.parts) - 1, min_differing=race.min_orders, race=race)
+        race = replace(race, min_queries=MIN_ORDERS)
+        return is_significantly_worse(means, incumbent, len(self.parts) - 1, race=race)
 
     def finished(self, run: EvaluationRun, outcome: TaskOutcome) -> TaskOutcome:
         """Return the outcome with its learning curve."""

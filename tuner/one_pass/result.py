@@ -38,6 +38,11 @@ from ranktune.tuner.policy.racing import t_quantile
 
 Z = 1.959964
 """Standard errors of an interval of 95 percent."""
+FIRST_QUERIES = 64
+"""The least number of queries before the first look, half of which are compared: fewer tell nothing apart."""
+SHARES = {"ElasticRank": 0.75, "SOLAR1": 0.25}
+"""Shares of the solvers among the configurations that are drawn. Half and twice of that of SOLAR1 make no difference
+(docs/explanation/tasks.md)."""
 RANKERS: Mapping[str, type[PassRanker]] = {"ElasticRank": ElasticRank, "SOLAR1": SOLAR1}
 FIXED: Mapping[str, Mapping[str, Value]] = {
     "ElasticRank": {"passes": 1, "optimizer": "fobos", "schedule": "adagrad"},
@@ -73,7 +78,7 @@ def looks(n_queries: int, configurations: int, survivors: int) -> list[Look]:
     result, places, before = list[Look](), configurations, 0
     for halvings in range(POLICY.one_pass.halvings, -1, -1):
         after = n_queries >> halvings
-        if after >= POLICY.one_pass.first_queries or halvings == 0:
+        if after >= FIRST_QUERIES or halvings == 0:
             places = max(places // 2, min(survivors, configurations)) if halvings else places
             result.append(Look(after, after - (after + before) // 2, places, halvings > 1))
             before = after
@@ -320,7 +325,7 @@ class ConfigurationSpace:
             )
             for name in named
         }
-        shares = np.array([share for name, share in zip(RANKERS, POLICY.one_pass.shares, strict=True) if name in named])
+        shares = np.array([SHARES[name] for name in named])
         self._bounds = np.cumsum(shares / shares.sum())
         self._width = 1 + max(len(space) for space in self.spaces.values())
 

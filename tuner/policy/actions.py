@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.policy.policy import POLICY, Policy
+
+MIN_TRIALS = 20
+"""Trials before a search may end for a small expected gain, which the Gaussian process underestimates after few."""
 
 
 @dataclass(frozen=True)
@@ -66,15 +68,15 @@ class SearchAccount:
         """The seconds that the search has used, with those that its running trials are expected to take."""
         return self.seconds + self.running * (self.seconds / self.trials if self.trials else 0.0)
 
-    def spend(self, solver: str, seconds: float, policy: Policy = POLICY) -> None:
-        """Count the seconds of a finished trial."""
+    def spend(self, solver: str, seconds: float) -> None:
+        """Count the seconds of a finished trial. The next one of its solver may take as long as any before."""
         self.trials += 1
         self.seconds += seconds
-        self.usual[solver] = max(policy.search.usual * self.usual.get(solver, 0.0), seconds)
+        self.usual[solver] = max(self.usual.get(solver, 0.0), seconds)
 
-    def suggested(self, gain: float | None, until: float, policy: Policy = POLICY) -> None:
+    def suggested(self, gain: float | None, until: float) -> None:
         """Count a suggestion with its expected gain, None where the sampler expects none, which should be `until`."""
-        is_poor = gain is not None and gain < until and self.trials >= policy.search.min_trials
+        is_poor = gain is not None and gain < until and self.trials >= MIN_TRIALS
         self.poor = self.poor + 1 if is_poor else 0
 
 
@@ -112,6 +114,10 @@ class SearchState:
         By how many standard errors each solver is behind the best, paired by query.
     worse : frozenset of str
         Solvers that are significantly worse than the best.
+    composed : str
+        The solver whose compositions have a search beside that of all others, by its name; else empty.
+    compositions : int
+        The most of them while another solver leads.
     """
 
     accounts: Mapping[str, SearchAccount] = field(default_factory=dict)
@@ -129,6 +135,8 @@ class SearchState:
     most_in_vain: float = math.inf
     behind: Mapping[str, float] = field(default_factory=dict)
     worse: frozenset[str] = frozenset()
+    composed: str = ""
+    compositions: int = 0
 
     @property
     def to_grow(self) -> int:

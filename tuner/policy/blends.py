@@ -41,6 +41,11 @@ from ranktune.tuner.policy.policy import POLICY, Blending, Policy
 from ranktune.tuner.splits.plans import Fold
 from ranktune.tuner.statistics.intervals import z_score
 
+STEPS, PATIENCE = 20, 5
+"""Models of a greedy choice, with repetitions, and steps without a gain after which it ends: they bound its time."""
+MAX_QUERIES = 2000
+"""Queries of a greedy choice, of more an evenly spaced sample: its time grows with them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Blend:
@@ -161,12 +166,12 @@ class Blends:
             return np.stack([equal, equal]), np.empty(0)
         rows, fitted = _rows(self._queries, self._fitted(fold))
         candidates = self._scaled[np.ix_(numbers, rows)]
-        shares = np.stack([equal, _greedy(candidates, fitted, self._metric, rules)])
+        shares = np.stack([equal, _greedy(candidates, fitted, self._metric)])
         return shares, self._metric.per_query(equal @ candidates, fitted)
 
     def _fitted(self, fold: Fold) -> NDArray[np.int64]:
         """Return the numbers of the queries that greedy shares are fitted to: all but one fold, of many a sample."""
-        return fold.train[:: max(-(-len(fold.train) // self._policy.blend.queries), 1)]
+        return fold.train[:: max(-(-len(fold.train) // MAX_QUERIES), 1)]
 
 
 def family_shares(per_query: Sequence[Floats], weights: Floats | None = None) -> Floats:
@@ -245,11 +250,11 @@ def equal_shares(
     return shares
 
 
-def _greedy(candidates: NDArray[np.floating], queries: Queries, metric: Metric, blending: Blending) -> Floats:
+def _greedy(candidates: NDArray[np.floating], queries: Queries, metric: Metric) -> Floats:
     """Return shares, (m,), for the queries: each step takes the model that helps most."""
     counts, best, best_value = np.zeros(len(candidates)), np.zeros(len(candidates)), -np.inf
     total = np.zeros(candidates.shape[1])
-    for step in range(blending.steps):
+    for step in range(STEPS):
         values = [
             mean_or_zero(metric.per_query(total + scores, queries), queries.query_weights) for scores in candidates
         ]
@@ -258,7 +263,7 @@ def _greedy(candidates: NDArray[np.floating], queries: Queries, metric: Metric, 
         total += candidates[added]
         if values[added] > best_value:
             best, best_value, since = counts.copy(), values[added], step
-        if step - since >= blending.patience:
+        if step - since >= PATIENCE:
             break
     return np.asarray(best / best.sum(), dtype=np.float64)
 

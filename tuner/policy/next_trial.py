@@ -2,8 +2,9 @@
 
 The first configurations come first, one of each solver, as the level that the search has to beat: cheap ones before
 boosting, unless it needs nearly all of the time. Then unfinished models continue before other configurations begin: the
-rest of the first ones, but for solvers that are significantly worse, and what the samplers suggest. A search that ends
-by gain ends after trials in vain.
+rest of the first ones, but for solvers that are significantly worse, and what the samplers suggest. Compositions of a
+loss, a pair weight, a penalty and an optimizer are searched beside all other solvers, since a fit takes little. A
+search that ends by gain ends after trials in vain.
 
 Of the searches that are open the one is next that has used the least time. The seconds of a search are divided by the
 odds that its solver is the best, paired by query: the one that leads has most of the time, another that is as good has
@@ -39,6 +40,9 @@ NOTHING_LEFT = "nothing is left to try"
 LITTLE_GAIN = "further trials are expected to gain too little"
 IN_VAIN = "The search ended because its last trials were no better than those before"
 GIVEN_UP = "a trial did not end within its time"
+CUT = 0.3
+"""Share of its expected time from which a trial of boosting is begun; at the deadline it counts with its rounds. Half
+and twice as much deliver the same (docs/explanation/tasks.md)."""
 
 
 def next_action(state: SearchState, left: float, policy: Policy = POLICY) -> Next:
@@ -46,13 +50,15 @@ def next_action(state: SearchState, left: float, policy: Policy = POLICY) -> Nex
     if left <= 0.0:
         return Finish(NO_TIME)
     new = [one for one in state.first if one.solver not in state.begun]
-    if first := _fitting(state, _in_order(state, new, left, policy), left, policy):
+    if first := _fitting(state, _in_order(state, new, left, policy), left):
         return FitTrial(first.params)
     if growing := _continued(state):
         return Grow(growing.params)
     if state.in_vain >= state.most_in_vain:
         return Finish(IN_VAIN)
-    if first := _fitting(state, [one for one in state.first if one.solver not in state.worse], left, policy):
+    if _is_turn_of_compositions(state, policy):
+        return Suggest(state.composed)
+    if first := _fitting(state, [one for one in state.first if one.solver not in state.worse], left):
         return FitTrial(first.params)
     return _next_search(state, left, policy)
 
@@ -78,11 +84,22 @@ def _continued(state: SearchState) -> Growing | None:
     return max(eligible, key=lambda growing: growing.value, default=None)
 
 
+def _is_turn_of_compositions(state: SearchState, policy: Policy) -> bool:
+    """Return whether a composition is next: one for each other trial, up to a number of them while others lead."""
+    if state.composed not in state.finished:
+        return False
+    account, leads = state.accounts[state.composed], state.behind.get(state.composed) == 0.0
+    others = sum(each.tried for each in state.accounts.values()) - account.tried
+    most = others if leads else min(others, state.compositions)
+    return account.tried < most and is_open(account, state.share, policy)
+
+
 def _next_search(state: SearchState, left: float, policy: Policy) -> Suggest | Finish:
     """Return the search that has used the least time of those that are open and fit into the seconds left."""
-    every, behind = state.accounts.values(), state.behind
-    are_open = {name: account for name, account in state.accounts.items() if is_open(account, state.share, policy)}
-    fitting = {name: account for name, account in are_open.items() if _fits(state, account, left, policy)}
+    accounts = {name: each for name, each in state.accounts.items() if name != state.composed or not name}
+    every, behind = accounts.values(), state.behind
+    are_open = {name: account for name, account in accounts.items() if is_open(account, state.share, policy)}
+    fitting = {name: account for name, account in are_open.items() if _fits(state, account, left)}
     if fitting:
         return Suggest(min(fitting, key=lambda name: time_used(fitting[name], behind.get(name, 0.0), policy)))
     if are_open or state.first:
@@ -90,16 +107,16 @@ def _next_search(state: SearchState, left: float, policy: Policy) -> Suggest | F
     return Finish(LITTLE_GAIN if any(account.poor >= policy.search.poor for account in every) else NOTHING_LEFT)
 
 
-def _fits(state: SearchState, account: SearchAccount, left: float, policy: Policy) -> bool:
+def _fits(state: SearchState, account: SearchAccount, left: float) -> bool:
     """Return whether a trial of some promising solver fits into the seconds left, by what its trials took."""
     promising = {solver: seconds for solver, seconds in account.usual.items() if solver not in state.worse}
-    least = (_least(state, solver, seconds, policy) for solver, seconds in (promising or account.usual).items())
-    return min(least, default=0.0) <= left
+    usual = (promising or account.usual).items()
+    return min((_least(state, *each) for each in usual), default=0.0) <= left
 
 
-def _fitting(state: SearchState, untried: Iterable[Untried], left: float, policy: Policy) -> Untried | None:
+def _fitting(state: SearchState, untried: Iterable[Untried], left: float) -> Untried | None:
     """Return the first configuration that fits into the seconds left."""
-    return next((one for one in untried if _least(state, one.solver, _expected(state, one), policy) <= left), None)
+    return next((one for one in untried if _least(state, one.solver, _expected(state, one)) <= left), None)
 
 
 def _expected(state: SearchState, untried: Untried) -> float:
@@ -112,9 +129,9 @@ def _expected(state: SearchState, untried: Untried) -> float:
     return state.fit_seconds if has_grown else took
 
 
-def _least(state: SearchState, solver: str, seconds: float, policy: Policy) -> float:
+def _least(state: SearchState, solver: str, seconds: float) -> float:
     """Return the seconds that a trial needs to begin: boosting counts where it is cut."""
-    return policy.search.cut * seconds if can_be_cut(state, solver) else seconds
+    return CUT * seconds if can_be_cut(state, solver) else seconds
 
 
 def with_reserve(state: SearchState, took: Mapping[str, Took]) -> dict[str, Took]:

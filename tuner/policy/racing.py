@@ -29,6 +29,9 @@ from ranktune.solvers.metrics.means import effective_count, linearised
 from ranktune.tuner.policy.actions import SearchState
 from ranktune.tuner.policy.policy import POLICY, Race
 
+MIN_ORDERS = 3
+"""Orders that must differ before they are tested; each is a mean itself, and two have one degree of freedom."""
+
 
 def is_significantly_worse(
     values: Floats,
@@ -36,26 +39,20 @@ def is_significantly_worse(
     looks: int,
     *,
     whole: int = 0,
-    min_differing: int | None = None,
     weights: Floats | None = None,
     race: Race = POLICY.race,
 ) -> bool:
     """Return whether a trial is significantly worse at one of `looks` looks; never once all units are known.
 
-    `whole` is the number of all units, by default those of the incumbent; `min_differing` units must differ, by default
-    those of queries. The test is a one-sided paired t-test with
+    `whole` is the number of all units, by default those of the incumbent. The test is a one-sided paired t-test with
     the correction for drawing without replacement from a finite population. Source: Cochran 1977, Sampling Techniques,
     chapter 2; level / looks each: Bonferroni.
     """
     scored = ~np.isnan(values) & ~np.isnan(incumbent)
-    difference = values[scored] - incumbent[scored]
+    whole = whole or int(np.count_nonzero(~np.isnan(incumbent)))
     counts = None if weights is None else weights[scored]
-    n, whole = len(difference), whole or int(np.count_nonzero(~np.isnan(incumbent)))
-    needed = race.min_queries if min_differing is None else min_differing
-    if not 1 < n < whole or effective_count(difference != 0.0, counts) < needed:
-        return False
-    error = partial_error(linearised(difference, counts), whole)
-    return _is_below(difference, counts, error, race.level / looks)
+    known = values[scored] - incumbent[scored]
+    return len(known) < whole and _is_below(known, counts, race.level / looks, race.min_queries, whole)
 
 
 class GrowthRace:
@@ -87,20 +84,23 @@ class GrowthRace:
             return False
         difference = values + max(self._last - before, 0.0) * left - self._incumbent
         scored = ~np.isnan(difference)
-        difference, counts = difference[scored], None if self._weights is None else self._weights[scored]
-        if len(difference) < 2 or effective_count(difference != 0.0, counts) < self._race.min_queries:
-            return False
-        error = float(linearised(difference, counts).std(ddof=1)) / len(difference) ** 0.5
-        return _is_below(difference, counts, error, self._level)
+        counts = None if self._weights is None else self._weights[scored]
+        return _is_below(difference[scored], counts, self._level, self._race.min_queries)
 
 
-def _is_below(difference: Floats, weights: Floats | None, error: float, level: float) -> bool:
-    """Return whether the mean difference, (n,), with its standard error, is significantly below 0 at the level."""
+def _is_below(difference: Floats, weights: Floats | None, level: float, least: int, whole: float = math.inf) -> bool:
+    """Return whether the mean difference over whole units, of which (n,) are known, is significantly below 0.
+
+    Two at least are known, and so many differ.
+    """
+    if len(difference) < 2 or effective_count(difference != 0.0, weights) < least:
+        return False
     degrees = effective_count(np.full(len(difference), True), weights) - 1.0
-    return bool(linearised(difference, weights).mean() < -t_quantile(level, degrees) * error)
+    linear = linearised(difference, weights)
+    return bool(linear.mean() < -t_quantile(level, degrees) * partial_error(linear, whole))
 
 
-def partial_error(difference: Floats, whole: int) -> float:
+def partial_error(difference: Floats, whole: float) -> float:
     """Return the standard error of the mean over whole units, estimated by the n > 1 of them in difference, (n,)."""
     n = len(difference)
     return float(np.sqrt(difference.var(ddof=1) / n * (1.0 - n / whole)))

@@ -26,6 +26,14 @@ from ranktune.tuner.policy.actions import Bag, BlendTrials, Rescore
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.statistics.intervals import paired, randomisation_test, z_score
 
+AVERAGED = 8
+"""The most trials of a linear model whose models are averaged. Averages of three, five and eight were equally good."""
+EXPLAINED, EXPLAINED_OF_LEFT = 0.03, 0.25
+"""Shares of the time of a study that explanations take, and of the seconds left, at most. They choose no model: with
+less time fewer documents are explained."""
+LEAST, MOST = 0.5, 20.0
+"""Seconds that explanations take at least where there is time, and at most."""
+
 
 class Tried(Protocol):
     """A configuration that was tried: what it scored by validation query, (n_queries,), with weights of these."""
@@ -81,7 +89,7 @@ def close(values: Sequence[Floats], weights: Floats | None = None, policy: Polic
     best = values[ordered[0]]
     near = [place for place in ordered if z_score(best, values[place], weights) <= policy.choice.close]
     different = {values[place].tobytes(): place for place in reversed(near)}
-    return [place for place in near if place in different.values()][: policy.choice.averaged]
+    return [place for place in near if place in different.values()][:AVERAGED]
 
 
 def is_behind(tried: Tried, leader: Tried, policy: Policy = POLICY) -> bool:
@@ -184,8 +192,8 @@ class Durations:
         come: they gain more than all of the end but a refit of the best. The result is the duration of the fullest form
         that takes at most a share of the total: all solvers rescored and refitted, with bags of seeds of each candidate
         while the share lasts; with few queries all solvers refitted, else the best alone rescored and refitted, or
-        refitted. Where a refit of the best takes more, it has a larger share, or the models of the trials are used as
-        they are. Blending and the report keep each of so many jobs.
+        refitted. Where a refit of the best takes more, the models of the trials are used as they are. Blending and the
+        report keep each of so many jobs.
         """
         if not took:
             return jobs * self.reporting()
@@ -194,8 +202,7 @@ class Durations:
         took = {solver: each for solver, each in took.items() if each.trial > 0.0} or took
         trials = [each.trial for each in took.values()]
         rescore, refit = self.rescore_ratio, self.refit_ratio
-        if total == float("inf"):  # without a time limit nothing is rescored
-            rescore = 0.0
+        rescore *= total < float("inf")  # without a time limit nothing is rescored
         others = max(min(choice.finalists - len(took), (choice.per_solver - 1) * len(took)), 0)
         bags = sum(
             each.fit * (time.bag * min(each.trials, choice.per_solver) if self.is_bagged(solver) else 1)
@@ -204,15 +211,19 @@ class Durations:
         fits, best = sum(each.fit for each in took.values()), next(iter(took.values()))
         limit = max(time.end_share * total / time.margin, 0.0)  # reading may have taken all of the time
         least = best.fit * refit
-        if growing or least > limit:  # less than a refit of the best would be left unused
-            return ending + (time.margin * least if least <= time.leader_share * total / time.margin else 0.0)
+        if least > limit:
+            return ending
         full = (sum(trials) + others * float(np.median(trials))) * rescore + bags * refit
-        if sum(trials) * rescore + fits * refit <= limit:
-            return ending + time.margin * min(full, limit)
-        if self.queries < self.policy.few_queries:
-            return ending + time.margin * min(bags * refit, limit)
-        forms = (best.trial * 2.0 * rescore + least, least)
-        return ending + time.margin * next(form for form in forms if form <= limit)
+        if growing:  # less than a refit of the best would be left unused
+            form = least
+        elif sum(trials) * rescore + fits * refit <= limit:
+            form = min(full, limit)
+        elif self.queries < self.policy.few_queries:
+            form = min(bags * refit, limit)
+        else:
+            again = best.trial * 2.0 * rescore + least
+            form = again if again <= limit else least
+        return ending + time.margin * form
 
     def free(self, left: float, jobs: int, models: int = 1) -> float:
         """Return the seconds of all workers together before the report of so many models, of so many seconds left."""
@@ -316,9 +327,6 @@ class Durations:
         return self.queries < self.policy.few_queries and self.averages(solver)
 
 
-def explaining(elapsed: float, left: float, policy: Policy = POLICY) -> float:
+def explaining(elapsed: float, left: float) -> float:
     """Return the seconds for explanations after so many seconds of a study, with so many left; 0 for none."""
-    time = policy.time
-    return min(
-        max(time.explained * elapsed, time.explained_least), time.explained_most, time.explained_left * max(left, 0.0)
-    )
+    return min(max(EXPLAINED * elapsed, LEAST), MOST, EXPLAINED_OF_LEFT * max(left, 0.0))

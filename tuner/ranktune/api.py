@@ -26,7 +26,7 @@ from ranktune.reading import Sources, changed
 from ranktune.session import display, finished, running
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.declared import declared
-from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, StudyError, nearest
+from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, StudyError, nearest, spelt
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.retuning.versions import settle
@@ -204,7 +204,7 @@ def resume(options: ResumeArguments) -> StudyResult:
             study = replace(study, trials=options.trials)
         problems, gone = ([], "") if ended is not None else session.reopened()
         if ended is not None:
-            session.progress.stage(f"study '{options.name}' is finished; --trials N gives it more trials")
+            session.progress.stage(f"study '{options.name}' is finished; {spelt('trials=')} gives it more trials")
         elif problems:
             folder.declare(study, folder.digests(), extend=options.extend)
             if text := session.workers.call(changed, folder, session.memory):

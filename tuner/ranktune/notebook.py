@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from html import escape
 from pathlib import Path
@@ -11,6 +12,7 @@ from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import ParameterError, nearest, printable
 from ranktune.solvers.core.libraries import load
 from ranktune.tuner.selection.results import Result
+from ranktune.tuner.statistics.measured import Interval
 
 if TYPE_CHECKING:
     import optuna
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ("solver", "vali", "again", "test [95%]", "p Holm", "features", "kB")
 """The columns of the leaderboard that a notebook shows."""
+COLOUR = "#3b82f6"
+"""Of pictures: it is seen on white and on black."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +130,10 @@ class StudyResult(Result):
 
         table = leaderboard_table(self)
         cells = {name: values for name, values in {**table.left, **table.right}.items() if name in COLUMNS}
-        heads = "".join(f"<th>{escape(name)}</th>" for name in cells)
-        rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in zip(*cells.values(), strict=True))
+        shown = {name: [escape(_brief(value, 200)) for value in values] for name, values in cells.items()}
+        shown |= _picture(self)
+        heads = "".join(f"<th>{escape(name)}</th>" for name in shown)
+        rows = "".join(f"<tr><td>{'</td><td>'.join(row)}</td></tr>" for row in zip(*shown.values(), strict=True))
         lines = "<br>".join(escape(_brief(line)) for line in self.conclusion.lines)
         name = f"{escape(self.study)}: {escape(self.metric)}"
         return printable(
@@ -196,10 +202,28 @@ def _figure(figure: JsonView) -> Figure:
     return Figure(figure)
 
 
-def _cell(value: object) -> str:
-    if isinstance(value, float):
-        return f'<td style="text-align:right">{value:.5g}</td>'
-    return f"<td>{'' if value is None else escape(_brief(str(value), 200))}</td>"
+def _picture(result: Result) -> dict[str, list[str]]:
+    """Return a column of pictures: of each row the mean with its interval, and a dotted line at that of the first."""
+    part = "vali" if result.best.test is None else "test"
+    scores: list[Any] = [getattr(row, part) for row in result.leaderboard]
+    known = [score for score in scores if score is not None and math.isfinite(score.low + score.high)]
+    if not known:
+        return {}
+    low, high = min(score.low for score in known), max(score.high for score in known)
+
+    def line(first: float, last: float, style: str) -> str:
+        x1, x2 = (6.0 + 288.0 * (value - low) / (high - low or 1.0) for value in (first, last))
+        return f'<line x1="{x1:.1f}" x2="{x2:.1f}" {style}/>'
+
+    def drawn(score: Interval) -> str:
+        lines = (
+            line(known[0].mean, known[0].mean, 'y2="20" stroke-dasharray="2 3"'),
+            line(score.low, score.high, 'y1="10" y2="10" stroke-width="2"'),
+            line(score.mean, score.mean, 'y1="10" y2="10" stroke-width="10" stroke-linecap="round"'),
+        )
+        return f'<svg width="300" height="20" stroke="{COLOUR}">{"".join(lines)}</svg>'
+
+    return {f"{part}: {low:.3f} to {high:.3f}": [drawn(score) if score in known else "" for score in scores]}
 
 
 def _brief(text: str, longest: int = 1000) -> str:

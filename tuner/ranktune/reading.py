@@ -13,8 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, cast
 
-import numpy as np
-
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError, RankTuneError, RankTuneWarning, listed
 from ranktune.solvers.core.memory import limited_to, release_freed
@@ -25,8 +23,6 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import LoadOptions, ReadOptions
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.sources.inspection import DATE, questions_on, suspects
-from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.registry import make
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.selection.rows import CLICKS
 from ranktune.tuner.splits.seals import write_sealed
@@ -47,25 +43,6 @@ def load_for_workers() -> None:
     import ranktune.tuner.selection.finals  # noqa: F401
 
     load_libraries()
-
-
-def compile_for_workers(name: str) -> None:
-    """Fit a solver with its defaults to small data, and measure it: kernels that no process has compiled are."""
-    queries, ranker = small_queries(), make(name, {}, 0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for _ in ranker.fit_steps(queries):
-            pass
-    parse_metric("ndcg@10").per_query(ranker.predict(queries), queries)
-
-
-def small_queries(n_queries: int = 30) -> Queries:
-    """Return queries with three grades and dense features, in single precision as the readers give them."""
-    generator = np.random.default_rng(0)
-    lengths = generator.integers(2, 20, n_queries)
-    X = generator.normal(size=(lengths.sum(), 8)).astype(np.float32)
-    grades = np.digitize(X[:, 0] + generator.normal(size=len(X)), [0.0, 1.0]).astype(np.float64)
-    return Queries.from_arrays(X, grades, group=lengths)
 
 
 def read_and_prepare(

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ranktune.dashboards.web.tracking import logged
 from ranktune.notebook import StudyResult, shown
-from ranktune.reading import Sources, compile_for_workers, load_for_workers, read_and_prepare
+from ranktune.reading import Sources, load_for_workers, read_and_prepare
 from ranktune.solvers.core.errors import Damaged, StudyError, without_secrets
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
-from ranktune.solvers.names import SOLVERS
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.preparation import IN_GAP, reopen
 from ranktune.tuner.samplers.presets import PRESETS
@@ -62,20 +60,10 @@ class StudySession:
         self.events.write(Event.STAGE, name="reading")
         self.progress.stage(without_secrets(f"reading {study.data}"))
         by_worker = all(map(_is_file, sources))
-        to_compile = [name for name in reversed(study.solvers) if name in SOLVERS] if self.workers.jobs > 1 else []
-
-        def compile_next(_: Future[None]) -> None:
-            with suppress(IndexError):
-                job = self.workers.submit(compile_for_workers, to_compile.pop(), limits=CallLimits())
-                job.add_done_callback(compile_next)
-
         for _ in range(self.workers.jobs - by_worker):  # meanwhile
-            self.workers.submit(load_for_workers, limits=CallLimits()).add_done_callback(compile_next)
+            self.workers.submit(load_for_workers, limits=CallLimits())
         arguments = study, sources, self.folder, extend, self.memory
-        try:
-            problems = self.workers.call(read_and_prepare, *arguments) if by_worker else read_and_prepare(*arguments)
-        finally:
-            to_compile.clear()
+        problems = self.workers.call(read_and_prepare, *arguments) if by_worker else read_and_prepare(*arguments)
         if left_out := sum(facts.get(IN_GAP, 0) for facts in self.folder.facts().values()):
             self.progress.stage(f"{left_out} queries lie in the gap before the test queries, and are left out")
         return problems

@@ -23,7 +23,7 @@ from ranktune.tuner.runner.retuning_stage import DECIDE
 from ranktune.tuner.runner.search_stages import ANSWERED
 from ranktune.tuner.runner.stage import SplitState, Stage, StageSession, run_stages
 from ranktune.tuner.selection.estimate import expected_on_test, mean_expected, mean_interval
-from ranktune.tuner.selection.finished_trials import set_aside
+from ranktune.tuner.selection.finished_trials import best_composition, set_aside
 from ranktune.tuner.selection.leaderboard import (
     baseline_row,
     gain_over,
@@ -170,6 +170,7 @@ def report(session: StageSession, states: Sequence[SplitState], seconds: float, 
         failures=tuple(failure for fold in folds for failure in fold.failures),
         stopped=sum(fold.stopped for fold in folds),
         set_aside=folds[0].set_aside if len(folds) == 1 else "",
+        composition=folds[0].composition if len(folds) == 1 else None,
         seconds=round(seconds, 3),
         model=(folds[-1] if nested else max(folds, key=lambda fold: fold.estimate.mean)).model,
         folder=str(folder.resolve()),
@@ -230,5 +231,6 @@ def _of_split(
         )
         if is_complete
         else "",
+        composition=best_composition(state.record, study.limits) if is_complete else None,
         model=str((state.session.folder.split(state.problem.name) / "model.json").resolve()),
     )

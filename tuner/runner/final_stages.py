@@ -43,6 +43,11 @@ from ranktune.tuner.selection.saving import save_evidence, save_models
 from ranktune.tuner.storage.record import seconds_of
 from ranktune.tuner.study.abilities import can_load
 
+FURTHER = 20
+"""Trials after those in vain of which the report says what they would take (docs/explanation/tasks.md)."""
+UNUSED = 0.03
+"""Share of the given time that may be left without a reason in the report."""
+
 
 def _begun(state: SplitState) -> None:
     if (refits := state[REFIT].refits) is not None:
@@ -92,7 +97,7 @@ REFER = Stage(
 
 
 def _seconds(state: SplitState) -> float:
-    return explaining(time.monotonic() - state.begun, state.deadline.left, state.problem.policy)
+    return explaining(time.monotonic() - state.begun, state.deadline.left)
 
 
 def _explain(state: SplitState) -> Explanations:
@@ -191,10 +196,10 @@ def _concluded(state: SplitState) -> Ending:
     elif state[SEARCH] == IN_VAIN:
         early.append(f"{IN_VAIN}.")
         if boosted := [trial for trial in trials if grows(str(trial.params[SOLVER]))]:
-            more = state.problem.policy.search.further
+            more = FURTHER
             took = more * sum(map(seconds_of, boosted)) / len(boosted) / state.session.executor.jobs
             early.append(f"{more} more would take about {took:.0f} s; on other data they gained nothing.")
-    elif state.allotted < float("inf") and left > state.problem.policy.time.unused * state.allotted:
+    elif left > UNUSED * state.allotted:
         early.append(f"{left:.0f} of {state.allotted:.0f} seconds were not used: {state[SEARCH]}.")
     tried = {str(trial.params[SOLVER]) for trial in trials}
     if untried := [solver for solver in study.solvers if solver not in tried]:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import optuna
 from optuna.storages import RDBStorage
+from sqlalchemy import Connection
 
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import StudyError, nearest
@@ -24,6 +25,7 @@ from ranktune.tuner.splits.store import located
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage, shown_url
 from ranktune.tuner.storage.leases import Leases
+from ranktune.tuner.storage.optuna_internals import study_attribute, study_names
 from ranktune.tuner.storage.retrying import retrying
 from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.declaration import Study
@@ -32,6 +34,7 @@ from ranktune.tuner.study.tasks import Tasks
 
 DECLARED = "ranktune"
 """Attribute of an Optuna study that holds a Declaration."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -151,14 +154,20 @@ class DatabaseStudy(_Stored):
 
 
 def _names(storage: RDBStorage) -> list[str]:
-    return retrying(lambda: optuna.get_all_study_names(storage), storage.engine)
+    return _read(storage, study_names)
 
 
 def _declared(storage: RDBStorage, name: str) -> str | None:
-    def read() -> str | None:
-        return optuna.load_study(study_name=name, storage=storage).user_attrs.get(DECLARED)
+    text = _read(storage, lambda connection: study_attribute(connection, name, DECLARED))
+    return None if text is None else str(text)
 
-    return retrying(read, storage.engine)
+
+def _read(storage: RDBStorage, reading: Callable[[Connection], T]) -> T:
+    def once() -> T:
+        with storage.engine.connect() as connection:
+            return reading(connection)
+
+    return retrying(once, storage.engine)
 
 
 def _joined(name: str, read: Callable[[], str | None], leases: Leases) -> JoinedSplit:

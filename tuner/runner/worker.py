@@ -18,14 +18,13 @@ from ranktune.tuner.evaluation.task import Task, TaskOutcome
 from ranktune.tuner.runner.joining import Joinable, JoinedSplit
 from ranktune.tuner.search.dispatcher import GRACE, lost_twice, outcome_of, own_name
 from ranktune.tuner.storage.leases import Lease
-from ranktune.tuner.storage.membership import this_host
+from ranktune.tuner.storage.membership import BEAT, this_host
+from ranktune.tuner.storage.waking import Waking
 from ranktune.tuner.workers.executor import Executor
 from ranktune.tuner.workers.interrupts import Interrupts
 
-POLL = 0.05
-"""Seconds between two looks for a trial."""
 HEARTBEAT = 1.0
-"""Seconds between two heartbeats, and two looks at the splits of the study."""
+"""Seconds between two heartbeats, and two looks at the splits of the study, of a worker without a trial."""
 WAIT = 600.0
 """Seconds without a trial after which a worker leaves."""
 
@@ -52,6 +51,7 @@ class JoinedWorker:
         self._running: dict[Future[TaskOutcome], tuple[JoinedSplit, Lease]] = {}
         self._joined: dict[str, JoinedSplit] = {}
         self._last_heartbeat, self._busy = float("-inf"), time.monotonic()
+        self._waking, self._concluded = Waking(), False
 
     def run(self) -> int:
         """Run trials and return how many were delivered. Raises KeyboardInterrupt after a signal to end.
@@ -61,34 +61,39 @@ class JoinedWorker:
         with Interrupts() as interrupts, interrupts.deferred():
             try:
                 while not interrupts.requested and not self._over():
-                    self._heartbeat()
-                    took = self._take()
-                    self._deliver(self._completed(0.0 if took else POLL))
+                    self._take()
+                    self._await_next()
+                    self._deliver([future for future in self._running if future.done()])
                 self._stop(GRACE)
             except KeyboardInterrupt:
                 self._stop(0.0)
                 raise
             finally:
+                self._waking.close()
                 for split in self._joined.values():
                     split.leases.leave(self.name)
         return self.done
 
     def _over(self) -> bool:
+        """Return whether there is nothing more to do, after a heartbeat."""
+        self._heartbeat()
         if self._running:
             self._busy = time.monotonic()
             return False
         if time.monotonic() - self._busy > self._wait:
             self._on_message(f"no trial to take for {self._wait:.0f} seconds: leaving")
             return True
-        return self._study.is_concluded()
+        return self._concluded
 
     def _heartbeat(self) -> None:
-        """Join new splits, renew the leases, and stop the trials that others have by now, once every HEARTBEAT."""
+        """Join new splits, renew the leases, and stop the trials that others have by now, from time to time."""
         now = time.monotonic()
-        if now - self._last_heartbeat < HEARTBEAT:
+        if now - self._last_heartbeat < (BEAT if self._running else HEARTBEAT):
             return
-        self._last_heartbeat = now
-        for split in self._study.splits():
+        self._last_heartbeat, self._concluded = now, not self._running and self._study.is_concluded()
+        if self._concluded:
+            return
+        for split in [*self._joined.values()] if self._running else self._study.splits():
             if split.name not in self._joined or not split.leases.heartbeat(self.name):
                 split.leases.join(self.name, this_host(), os.getpid(), self._executor.jobs, split.version)
                 if split.name not in self._joined:
@@ -102,30 +107,35 @@ class JoinedWorker:
                 self._on_message(f"trial {lease.number + 1} was given to another worker")
                 self._executor.stop(future)
 
-    def _take(self) -> bool:
-        """Take trials while a worker process is free; return whether there was one."""
-        took = False
+    def _take(self) -> None:
+        """Take trials for the worker processes that are free."""
         for split in self._joined.values():
-            while len(self._running) < self._executor.jobs:
-                lease = split.leases.claim(self.name)
-                if lease is None:
-                    break
-                took = True
-                limit = float("inf") if lease.limit is None else lease.limit
+            free = self._executor.jobs - len(self._running)
+            leases = split.leases.claim(self.name, free) if free > 0 else []
+            while leases:
+                self._waking.found()
                 try:
-                    task = split.task_of(lease.params, lease.path)
+                    self._start(split, leases[0])
                 except BaseException:
-                    split.leases.give_back([lease.token])
+                    split.leases.give_back([lease.token for lease in leases])
                     raise
-                task = replace(task, limit=limit, incumbent=lease.incumbent, race=lease.race)
-                self._running[self._executor.submit(self._objective, task)] = split, lease
-        return took
+                del leases[0]
 
-    def _completed(self, seconds: float) -> Iterable[Future[TaskOutcome]]:
-        if not self._running:
-            time.sleep(seconds)
-            return ()
-        return wait(self._running, timeout=seconds, return_when=FIRST_COMPLETED).done
+    def _start(self, split: JoinedSplit, lease: Lease) -> None:
+        limit = float("inf") if lease.limit is None else lease.limit
+        task = split.task_of(lease.params, lease.path)
+        task = replace(task, limit=limit, incumbent=lease.incumbent, race=lease.race)
+        future = self._executor.submit(self._objective, task)
+        self._running[future] = split, lease
+        future.add_done_callback(self._waking.wake)
+
+    def _await_next(self) -> None:
+        """Wait until a trial has ended, or, if a worker process is free, until one may have been offered."""
+        split = next(iter(self._joined.values()), None)
+        if split is None or len(self._running) >= self._executor.jobs:
+            self._waking.wait(HEARTBEAT)
+        else:
+            split.leases.wait(self._waking, HEARTBEAT)
 
     def _deliver(self, futures: Iterable[Future[TaskOutcome]]) -> None:
         for future in futures:
@@ -148,7 +158,7 @@ class JoinedWorker:
         """Deliver what finishes within grace seconds, and give the rest back."""
         until = time.monotonic() + grace
         while self._running and time.monotonic() < until:
-            self._deliver(self._completed(max(until - time.monotonic(), 0.0)))
+            self._deliver(wait(self._running, max(until - time.monotonic(), 0.0), FIRST_COMPLETED).done)
         for future, (split, lease) in self._running.items():
             self._executor.stop(future)
             split.leases.give_back([lease.token])

@@ -15,14 +15,13 @@ from collections.abc import Callable, Collection, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
 
-from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import TooLong, WorkerLost, WorkersAway
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.models import growing_model
 from ranktune.tuner.evaluation.outcome_checks import checked_outcome
 from ranktune.tuner.evaluation.task import Rounds, Task, TaskOutcome, listening
-from ranktune.tuner.policy.policy import Race
-from ranktune.tuner.storage.leases import LEASED, Lease, Leases
+from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.storage.leases import LEASED, Lease, Leases, Offer
 from ranktune.tuner.study.events import Event, Events
 from ranktune.tuner.workers.executor import Executor, InProcess, Processes
 from ranktune.tuner.workers.processes import NOT_STARTED
@@ -96,6 +95,9 @@ class Dispatcher:
         self._clock, self._split = clock or Clock(), split
         self._on_lanes: dict[Future[TaskOutcome], tuple[Running, Lease]] = {}
         self._offered: dict[int, Running] = {}
+        self._new: dict[int, Offer] = {}
+        self._queued: set[int] = set()
+        self._ran, self._seconds = 0, 0.0  # of the trials that workers that joined have delivered
         self._joined: dict[str, int] = {}
         self._name = own_name() + (LANES if self.in_processes else "")
         self._failed: list[tuple[Running, TaskOutcome]] = []
@@ -128,18 +130,38 @@ class Dispatcher:
 
     @property
     def free(self) -> int:
-        """How many more trials could run at once."""
+        """How many more trials may begin: as many as could run at once, and those ahead of them.
+
+        Where trials are short, there is one ahead for each worker that joined, so that it waits for no suggestion. A
+        long trial is not suggested before it can begin: a suggestion is better with all that has ended before it.
+        """
         self._poll_workers()
-        return self.jobs - len(self._on_lanes) - len(self._offered)
+        is_short = 0.0 < self._seconds <= self._ran * POLICY.search.short
+        return self.jobs + is_short * sum(self._joined.values()) - len(self._on_lanes) - len(self._offered)
 
     def start(self, trial: Running) -> None:
-        """Begin a trial in a free worker process, or else offer it to the workers that joined."""
+        """Begin a trial in a free worker process, or else let `offer` offer it to the workers that joined."""
         self._offered[trial.number] = trial
         self._due = self._clock.now() + trial.task.limit * 1.01 + OVERDUE
         if len(self._on_lanes) < self._executor.jobs:
-            self._start_on_lane(trial)
+            lease = self._leases.give(_offer(trial), self._name)
+            if lease is not None:
+                self._start_on_lane(trial, lease)
         else:
-            self._leases.offer(trial.number, trial.params, _limit(trial), *_race(trial))
+            self._new[trial.number] = _offer(trial)
+
+    def offer(self) -> None:
+        """Offer all trials that were started and have no worker process here, at once."""
+        self._leases.offer(*self._new.values())
+        self._queued |= self._new.keys()
+        self._new.clear()
+
+    def withdraw(self) -> None:
+        """Take back the trials that were offered and that no worker has taken."""
+        for number in self._new.keys() | (self._leases.withdraw(self._queued) if self._queued else set()):
+            self._offered.pop(number, None)
+        self._new.clear()
+        self._queued.clear()
 
     def unfinished(self, wanted: Collection[int]) -> dict[int, Mapping[str, Value]]:
         """Return the parameters of the wanted trials that an earlier run began and did not finish.
@@ -163,15 +185,17 @@ class Dispatcher:
     def resume(self, trial: Running) -> None:
         """Begin an unfinished trial in a worker process or on a worker that joined."""
         self._offered[trial.number] = trial
-        self._leases.set_race(trial.number, *_race(trial))
+        self._leases.set_race(_offer(trial))
 
     def completed(self) -> list[tuple[Running, TaskOutcome]]:
         """Return the trials that have ended, after a short wait."""
         self._poll_workers()
-        for trial in list(self._offered.values()):
-            if len(self._on_lanes) < self._executor.jobs:
-                self._start_on_lane(trial)
-        seconds = POLL_JOINED if self._offered else POLL
+        self.offer()
+        free = self._executor.jobs - len(self._on_lanes)
+        for lease in self._leases.claim(self._name, free, joined=False) if free > 0 and self._offered else ():
+            self._start_on_lane(self._offered[lease.number], lease)
+        delivered = self._delivered() if self._offered else []
+        seconds = 0.0 if delivered else POLL_JOINED if self._offered else POLL
         done = self._clock.wait(self._on_lanes, seconds) if self._on_lanes else set()
         for future, (trial, _) in self._on_lanes.items():
             executor = self._executor_of(trial)
@@ -183,10 +207,10 @@ class Dispatcher:
         self._lost.update(self._on_lanes[one][0].number for one, end in ends.items() if isinstance(end, WorkerLost))
         outcomes = [ended for one, end in ends.items() if (ended := self._returned(one, end)) is not None]
         failed, self._failed = self._failed, []
-        return outcomes + failed + (self._delivered() if self._offered else [])
+        return outcomes + failed + delivered
 
     def recorded(self, number: int) -> None:
-        """End the lease of a trial that is not written into the record by `Record.append`."""
+        """End the lease of a trial that is not written into the record by `Record.write`."""
         self._leases.close(number)
 
     def stop(self, grace: float = GRACE, *, cut: bool = False) -> Generator[tuple[Running, TaskOutcome], None, None]:
@@ -196,6 +220,7 @@ class Dispatcher:
         that was yielded and is not in the record by then is put back too, also if the iterator is closed.
         """
         until = self._clock.now() + grace
+        self.withdraw()
         try:
             while self._on_lanes and self._clock.now() < until:
                 for future in self._clock.wait(self._on_lanes, max(until - self._clock.now(), 0.0)):
@@ -236,11 +261,8 @@ class Dispatcher:
     def _log(self, event: Event, number: int, *, at: float | None = None, **fields: object) -> None:
         self._events.write(event, at=at, trial=number, split=self._split, **fields)
 
-    def _start_on_lane(self, trial: Running) -> None:
-        """Run an offered trial here, unless a worker that joined has taken it."""
-        lease = self._leases.give(trial.number, trial.params, self._name, _limit(trial), *_race(trial))
-        if lease is None:
-            return
+    def _start_on_lane(self, trial: Running, lease: Lease) -> None:
+        """Run an offered trial here."""
         del self._offered[trial.number]
         self._log(Event.STARTED, trial.number, attempt=lease.attempt)
         executor, begun = self._executor_of(trial), Future[TaskOutcome]()
@@ -283,6 +305,8 @@ class Dispatcher:
         for lease, outcome in self._leases.collect():
             trial = self._offered.pop(lease.number, None)
             if trial is not None:
+                self._ran, self._seconds = self._ran + 1, self._seconds + outcome.ended - outcome.begun
+                self._queued.discard(lease.number)
                 at = outcome.begun or None
                 self._log(Event.STARTED, lease.number, at=at, attempt=lease.attempt, worker=lease.worker)
                 worker = f"{lease.worker.rpartition(':')[0]}:{outcome.worker}"
@@ -344,10 +368,8 @@ def lost_twice(error: WorkerLost) -> TaskOutcome:
     return TaskOutcome(error=f"its worker was lost twice, the second time: {error}", restarts=1)
 
 
-def _limit(trial: Running) -> float | None:
-    return None if trial.task.limit == float("inf") else trial.task.limit
-
-
-def _race(trial: Running) -> tuple[Floats | None, Race, bool]:
-    """Return what a lease says of the evaluation of a trial besides its parameters."""
-    return trial.task.incumbent, trial.task.race, bool(trial.task.path)
+def _offer(trial: Running) -> Offer:
+    """Return what a worker has to know of a trial."""
+    task = trial.task
+    limit = None if task.limit == float("inf") else task.limit
+    return Offer(trial.number, trial.params, limit, task.incumbent, task.race, bool(task.path))

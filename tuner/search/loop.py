@@ -1,4 +1,4 @@
-"""The loop of a split: request a trial, dispatch it, write its outcome into the record, tell the sampler.
+"""The loop of a split: request a trial, dispatch it, tell the sampler its outcome, write it into the record.
 
 The number of a trial is its place in the order of requests. The sampler uses the finished trials and those still
 running, in memory (`ranktune.tuner.search.search_scheduler`). The record gets each trial once, when it has finished; a
@@ -15,7 +15,7 @@ parameters alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 
 from optuna.trial import FrozenTrial, TrialState
@@ -36,7 +36,7 @@ from ranktune.tuner.search.requests import FinishedTrials, Requests, Reserve, Sp
 from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.search.searches import SearchOptions
 from ranktune.tuner.storage.attributes import ERROR, LEAD, STOPPED
-from ranktune.tuner.storage.record import Record, number_of
+from ranktune.tuner.storage.record import Finished, Record, number_of
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Event, Events
@@ -44,8 +44,8 @@ from ranktune.tuner.workers.executor import Executor
 from ranktune.tuner.workers.interrupts import Interrupted, Interrupts
 
 _EVENTS = {TrialState.COMPLETE: Event.FINISHED, TrialState.PRUNED: Event.PRUNED, TrialState.FAIL: Event.FAILED}
-
-
+FAILURES = 20
+"""Trials in a row that fail after which the study gives up: what is wrong is then in the data or the machine."""
 CTRL_C = "Ctrl-C ended the search"
 """Why no more trials were run."""
 
@@ -255,8 +255,7 @@ class TrialLoop:
             self._check()
             if not (self._missing or self._waiting or self._dispatcher.busy):
                 return  # the search has just ended: there is nothing to wait for
-            for trial, outcome in self._dispatcher.completed():
-                self._complete(trial, outcome)
+            self._complete(self._dispatcher.completed())
             if self._dispatcher.is_overdue:  # between two steps of the running trials there was no end
                 self._finish(GIVEN_UP)
                 self._stop(0.0, cut=True)
@@ -275,8 +274,8 @@ class TrialLoop:
 
     def _stop(self, grace: float, *, cut: bool = False) -> None:
         with closing(self._dispatcher.stop(grace, cut=cut)) as ending:
-            for trial, outcome in ending:
-                self._complete(trial, outcome)
+            for ended in ending:
+                self._complete([ended])
 
     def _time_left(self) -> float:
         """Return the seconds that are left for trials; one trial always runs, however long, and no other beside it."""
@@ -294,8 +293,9 @@ class TrialLoop:
                 self._reports.asked(self._waiting)
 
     def _finish(self, reason: str) -> None:
-        """Request no more trials, and do not start the one that waits."""
+        """Request no more trials, and do not start those that wait."""
         self._missing, self._waiting, self.ended = [], None, reason
+        self._dispatcher.withdraw()
 
     @property
     def _can_request(self) -> bool:
@@ -321,28 +321,42 @@ class TrialLoop:
                 self._finish(NO_TIME)
         return self._waiting is None
 
-    def _complete(self, trial: Running, outcome: TaskOutcome) -> None:
-        """Write a completed trial into the record, and update all that depends on it."""
-        record, finished, task = self._record, self._finished, trial.task
-        outcome = comparable_outcome(outcome, record.metric, finished.counted, record.weights)
-        if outcome.given_up:  # it gave up at the deadline, and is not recorded
-            self._finish(GIVEN_UP)
-            self._reports.given_up(trial, outcome)
-            self._dispatcher.recorded(trial.number)
-            return
-        if outcome.stopped and task.incumbent is None:
-            outcome = failed_outcome(outcome, "it was stopped although it had no incumbent")
+    def _complete(self, ended: Sequence[tuple[Running, TaskOutcome]]) -> None:
+        """Update all that depends on completed trials, and write them into the record."""
+        taken: list[tuple[Running, TaskOutcome]] = []
+        every: list[Finished] = []
+        for trial, returned in ended:
+            outcome = self._comparable(trial, returned)
+            if outcome.given_up:  # it gave up at the deadline, and is not recorded
+                self._finish(GIVEN_UP)
+                self._reports.given_up(trial, outcome)
+                self._dispatcher.recorded(trial.number)
+            else:
+                taken.append((trial, outcome))
+                every.append(self._remembered(trial, outcome))
+        for (trial, outcome), written in zip(taken, self._record.write(every) if every else (), strict=True):
+            self._reports.recorded(trial.number, outcome, written)
+            self._reports.show(trial, written)
+            self._failed_in_a_row = self._failed_in_a_row + 1 if written.state == TrialState.FAIL else 0
+            if self._failed_in_a_row >= FAILURES:
+                raise AllFailed(
+                    f"the last {self._failed_in_a_row} trials failed, the last with: {written.user_attrs[ERROR]}. "
+                    "What had finished is in the record; `ranktune resume` goes on."
+                )
+
+    def _comparable(self, trial: Running, outcome: TaskOutcome) -> TaskOutcome:
+        outcome = comparable_outcome(outcome, self._record.metric, self._finished.counted, self._record.weights)
+        if outcome.stopped and trial.task.incumbent is None and not outcome.given_up:
+            return failed_outcome(outcome, "it was stopped although it had no incumbent")
+        return outcome
+
+    def _remembered(self, trial: Running, outcome: TaskOutcome) -> Finished:
+        """Return a completed trial as it is written, once the searches know of it."""
         params, distributions = self._requests.chosen(trial, outcome)
-        estimate, origin = (finished.estimate(outcome, task), self.scheduler.state.best), self.scheduler.origins
-        written = record.append(trial.number, params, distributions, outcome, *estimate, origin.pop(trial.number))
-        self._reports.recorded(trial.number, outcome, written)
-        per_query = None if outcome.stopped else outcome.per_query.get(record.metric)
-        finished.add(self.scheduler.search_of(written.params), written, per_query)
-        self.scheduler.tell(trial.number, written, outcome.ended - outcome.begun, per_query)
-        self._reports.show(trial, written)
-        self._failed_in_a_row = self._failed_in_a_row + 1 if written.state == TrialState.FAIL else 0
-        if self._failed_in_a_row >= self._policy.search.failures:
-            raise AllFailed(
-                f"the last {self._failed_in_a_row} trials failed, the last with: {written.user_attrs[ERROR]}. "
-                "What had finished is in the record; `ranktune resume` goes on."
-            )
+        estimate, best = self._finished.estimate(outcome, trial.task), self.scheduler.state.best
+        origin = self.scheduler.origins.pop(trial.number)
+        result = self._record.finished(trial.number, params, distributions, outcome, estimate, best, origin)
+        per_query = None if outcome.stopped else outcome.per_query.get(self._record.metric)
+        self._finished.add(self.scheduler.search_of(params), result[0], per_query)
+        self.scheduler.tell(trial.number, result[0], outcome.ended - outcome.begun, per_query)
+        return result

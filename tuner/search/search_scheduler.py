@@ -1,6 +1,7 @@
-"""The searches of a study: one over all solvers, or one for each solver, which share the time.
+"""The searches of a study: one over all solvers and one of compositions, or one for each solver, which share the time.
 
-One search compares the solvers and soon stays with the one or two that lead. In a given time each solver is searched by
+One search compares the solvers and soon stays with the one or two that lead. Compositions have a search of their own,
+so that every study tries some: a fit takes a tenth of a boosted one. In a given time each solver is searched by
 itself, and the next trial belongs to the search that has used the least time. A solver with long trials gets few of
 them, one with short trials does not wait, and each is tuned as well as its time allows before selection and blending.
 The time of a solver is a share that depends on how far it is behind the best (`ranktune.tuner.policy.next_trial`).
@@ -19,6 +20,7 @@ from optuna.trial import FrozenTrial, Trial, create_trial
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import mean_or_zero
+from ranktune.solvers.names import COMPOSED
 from ranktune.tuner.policy.actions import FitTrial, Grow, SearchState, Suggest
 from ranktune.tuner.policy.next_trial import behind_best
 from ranktune.tuner.policy.policy import POLICY, Policy
@@ -94,13 +96,25 @@ class SearchScheduler:
         self._study, self._timed, self._weights, self._clock = study, timed, weights, clock
         self._policy, self._sampler, self._first = policy, sampler, FirstTrials(space, options, policy)
         space = self._first.space
-        names = [str(params[SOLVER]) for params in space.defaults()] if timed else [ALL_SOLVERS]
+        names = [str(params[SOLVER]) for params in space.defaults()]
+        others = [name for name in names if name != COMPOSED]
+        aside = not timed and 0 < len(others) < len(names)
+        compositions = min(policy.search.compositions, study.n_trials // 10) if aside else 0
+        groups = {name: [name] for name in names} if timed else {ALL_SOLVERS: names}
+        if compositions:
+            groups = {ALL_SOLVERS: others, COMPOSED: [COMPOSED]}
         self._searches = {
-            name: Search(name, space.restricted({SOLVER: name}) if name else space, learns=study.sampler != RANDOM)
-            for name in names
+            name: Search(name, space.restricted({SOLVER: group}), learns=study.sampler != RANDOM)
+            for name, group in groups.items()
         }
         share = -(-study.n_trials // len(names)) if timed else float("inf")
-        self._first.state = replace(self._first.state, accounts=self._searches, share=share)
+        self._first.state = replace(
+            self._first.state,
+            accounts=self._searches,
+            share=share,
+            composed=COMPOSED if compositions else "",
+            compositions=compositions,
+        )
         self._bests: dict[str, Floats] = {}
         self._asked: dict[int, tuple[Trial, float, bool]] = {}
         self.origins: dict[int, dict[str, object]] = {}
@@ -115,8 +129,8 @@ class SearchScheduler:
             search, solver = self._searches.get(self.search_of(trial.params)), str(trial.params[SOLVER])
             if search is not None and search.holds(solver):
                 self._finish(trial, seconds_of(trial), per_query, counts)
-                search.add(observations(trial, timed=self._timed, policy=self._policy))
-                search.spend(solver, seconds_of(trial), self._policy)
+                search.add(observations(trial, timed=self._timed))
+                search.spend(solver, seconds_of(trial))
                 self._heed(trial, per_query)
 
     def resume(self, number: int, params: Mapping[str, Value]) -> dict[str, Value]:
@@ -140,14 +154,14 @@ class SearchScheduler:
             seed=self._study.seed,
             number=number,
             space=search.space,
-            startup=self._policy.search.startup_apart if self._timed else self._policy.search.startup,
+            startup=self._policy.search.startup_apart if search.name else self._policy.search.startup,
             costs=True,
             acquisition=self._study.acquisition or MIXED,
         )
         params = self._ask(number, search, sampler, begun, params_given)
         self.origins[number] = self._origin(action, sampler)
         if self._study.until is not None:
-            search.suggested(getattr(sampler, "expected_gain", None), self._study.until, self._policy)
+            search.suggested(getattr(sampler, "expected_gain", None), self._study.until)
         return params
 
     def _origin(self, action: FitTrial | Grow | Suggest, sampler: BaseSampler) -> dict[str, object]:
@@ -166,13 +180,14 @@ class SearchScheduler:
         trial, suggesting, counts = self._asked.pop(number)
         search = self._searches[self.search_of(written.params)]
         self._finish(written, seconds, per_query, counts)
-        search.tell(trial, written, observations(written, timed=self._timed, policy=self._policy))
-        search.spend(str(written.params[SOLVER]), suggesting + seconds, self._policy)
+        search.tell(trial, written, observations(written, timed=self._timed))
+        search.spend(str(written.params[SOLVER]), suggesting + seconds)
         self._heed(written, per_query)
 
     def search_of(self, params: Mapping[str, Value]) -> str:
         """Return the name of the search that a configuration belongs to."""
-        return str(params[SOLVER]) if self._timed else ALL_SOLVERS
+        solver = str(params[SOLVER])
+        return solver if self._timed or solver in self._searches else ALL_SOLVERS
 
     def _ask(
         self, number: int, search: Search, sampler: BaseSampler, begun: float, fixed: Mapping[str, Value] | None
@@ -190,7 +205,9 @@ class SearchScheduler:
             behind, limit = behind_best(bests, self._weights), self._policy.significant
             worse = frozenset(name for name, errors in behind.items() if errors > limit)
             self._first.state = replace(self._first.state, behind=behind, worse=worse)
-        self._first.finish(trial, seconds, in_vain if counts else None)
+        state = self._first.state
+        is_aside = solver == state.composed and state.behind.get(solver) != 0.0
+        self._first.finish(trial, seconds, in_vain if counts and not is_aside else None)
 
     def measured(self, params: Mapping[str, Value]) -> EarlierTrial | None:
         """Return the earlier trial that is repeated to learn how far the data have moved, None of others."""
@@ -213,9 +230,11 @@ class SearchScheduler:
 
 NOISE = frozenset({VARIANCE, PARTIAL})
 """Attributes of a trial that samplers read besides its cost: the variances of its value."""
+BULK_POWER = 2.0 / 3.0
+"""Power of a model's bytes that stands for the seconds of its fit: trees of twice the bytes take less than twice."""
 
 
-def observations(trial: FrozenTrial, *, timed: bool = True, policy: Policy = POLICY) -> list[FrozenTrial]:
+def observations(trial: FrozenTrial, *, timed: bool = True) -> list[FrozenTrial]:
     """Return the trial as a sampler reads it, then the other observations of its path.
 
     The best value of a path is the trial itself. The most expensive one, which was requested, and the neighbours of the
@@ -228,7 +247,7 @@ def observations(trial: FrozenTrial, *, timed: bool = True, policy: Policy = POL
     """
     attributes = {name: value for name, value in trial.user_attrs.items() if name in NOISE}
     size = trial.user_attrs.get(BULK, trial.user_attrs.get(BYTES))
-    bulk = None if size is None else float(size) ** policy.search.bulk
+    bulk = None if size is None else float(size) ** BULK_POWER
     cost = trial.user_attrs.get(SECONDS) if timed else bulk
     attributes |= {} if cost is None else {SECONDS: cost}
     path = dict(trial.user_attrs.get(PATH, {}))

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ranktune.solvers.core.errors import spelt
 from ranktune.tuner.selection.details import (
     between,
     chosen_name,
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 WIDE = 0.02
 """Half the width of an interval above which more judged queries are suggested, and the width that they would give."""
+
+_RANKINGS = ("baseline='FILE'", "baseline='column:NAME'")
 
 
 @dataclass(frozen=True)
@@ -112,9 +115,9 @@ def _expect(result: Result) -> Iterator[str]:
 def _gained(result: Result) -> str:
     if result.gain is not None:
         return gain_sentence(result.gain)
-    names = " or ".join(f"--baseline column:{name}" for name in result.baselines[:2])
-    how = f"such as {names}" if names else "as --baseline FILE or --baseline column:NAME"
-    return f"Whether it is better than the ranking of today is not known: name that, {how}."
+    names = [f"baseline={'column:' + name!r}" for name in result.baselines[:2]]
+    how = f"{'such as' if names else 'as'} {' or '.join(names or _RANKINGS)}"
+    return f"Whether it is better than the ranking of today is not known: name that, {spelt(how)}."
 
 
 def gain_sentence(gain: Gain) -> str:
@@ -147,9 +150,10 @@ def _next(result: Result) -> Iterator[str]:
     if small is not None:
         difference = combined(small.difference, small.validated)
         assert difference is not None
+        alone = spelt(f"solvers='{small.solver}'")
         yield (
             f"{small.solver} is shown to be as good (difference {between(difference, 3, '+')}) and "
-            f"{result.best.bytes / max(small.bytes, 1.0):.3g} times smaller: `--solver {small.solver}` tunes it alone."
+            f"{float(f'{result.best.bytes / max(small.bytes, 1.0):.3g}'):,g} times smaller: `{alone}` tunes it alone."
         )
     yield from _too_few(result)
     formats = result.restriction.systems if result.restriction else ()

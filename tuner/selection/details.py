@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ranktune.solvers.core.errors import listed
+from ranktune.solvers.core.errors import listed, spelt
 from ranktune.solvers.metrics.presets import is_of_clicks
 from ranktune.tuner.selection.rows import (
     ALIKE,
@@ -18,6 +18,7 @@ from ranktune.tuner.selection.rows import (
     MARGIN,
     TREE_BLEND,
     LeaderboardRow,
+    combined,
     is_as_good,
     of_log,
     quality,
@@ -27,8 +28,8 @@ from ranktune.tuner.statistics.measured import Interval
 if TYPE_CHECKING:
     from ranktune.tuner.selection.results import Result
 
-PARTS = ("loss", "pair_weight", "penalty", "optimizer")
-"""The parameters of Ranker that name its parts."""
+MIN_COMPOSITIONS = 8
+"""Of a split, below which the best says little of compositions."""
 
 
 def chosen_name(result: Result) -> str:
@@ -127,7 +128,7 @@ def feature_alone(result: Result) -> str:
         return ""
     return (
         f"{best.feature} alone reaches {number(_vali(best), 4)} by validation, no less than every model: is it known "
-        "before the ranking? If it is not, leave it out of the data (--drop, of a table)."
+        f"before the ranking? If it is not, leave it out of the data ({spelt('drop=')}, of a table)."
     )
 
 
@@ -198,15 +199,20 @@ def clicks_and_judgments(result: Result) -> str:
 
 
 def compositions(result: Result) -> str:
-    """Return what Ranker was composed of where it did best, over folds how often; "" if it did not compete."""
-    splits = result.folds or (result,)
-    rows = [row for split in splits for row in split.leaderboard]
-    parameters = [row.params for row in rows if row.solver == "Ranker"]
-    counts = Counter(" + ".join(str(each[part]) for part in PARTS if part in each) for each in parameters if each)
-    if not counts:
+    """Return which composition was best, over folds how often, and its lead over the first; "" of few."""
+    found = [split.composition for split in result.folds or (result,) if split.composition is not None]
+    tried = sum(each.tried for each in found)
+    if tried < MIN_COMPOSITIONS * max(len(result.folds), 1):
         return ""
-    often = [f"{parts} on {count}" if len(splits) > 1 else parts for parts, count in counts.most_common()]
-    return f"Ranker does best composed of {', '.join(often)}{' folds' if len(splits) > 1 else ''}."
+    counts = Counter(each.parts for each in found).most_common()
+    best = ", ".join(f"{parts} on {count}" if result.folds else parts for parts, count in counts)
+    lead = combined(*(each.lead for each in found))
+    against = "" if lead is None else f": by validation {with_ends(lead)} against the first"
+    different = sum(each.different for each in found)
+    return (
+        f"Of {tried} configurations of Ranker, in {different} compositions, {best}{' folds' if result.folds else ''} "
+        f"is best{against}."
+    )
 
 
 def monotone(result: Result) -> str:

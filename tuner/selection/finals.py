@@ -87,11 +87,11 @@ def with_blends(study: Study, problem: SplitProblem, candidates: Sequence[Candid
     The blend of all, whose members differ most, is chosen unless cross-validation prefers the blend of a family or a
     single candidate, with few queries by `Blending.other`.
     """
-    best, count = best_by_solver(candidates), problem.policy.blend.folds
+    best, count = best_by_solver(candidates), problem.policy.scoring.folds
     scored = [candidate for candidate in candidates if candidate.scores is not None]
     fresh = any(candidate.rescored is not None for candidate in scored)
     queries = problem.development if fresh else problem.validation_queries
-    if len(scored) < 2 or queries.n_queries < problem.policy.blend.a_fold * count:
+    if len(scored) < 2 or queries.n_queries < 2 * count:
         return FinalChoice(best, best[0], candidates)
     if queries.times is None:
         folds = query_folds(queries, count, study.seed, stream=5)

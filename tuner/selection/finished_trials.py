@@ -17,13 +17,16 @@ from ranktune.solvers.abilities import LINEAR
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import AllFailed, RankTuneWarning, StudyError
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.names import COMPOSED
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.reserve import ahead, close
 from ranktune.tuner.samplers.first import alike, first_configurations, grows, is_alike
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.selection.finals import Candidate
-from ranktune.tuner.selection.rows import Failure
+from ranktune.tuner.selection.rows import NORMAL, PARTS, Composition, Failure
+from ranktune.tuner.statistics.intervals import paired
+from ranktune.tuner.statistics.measured import Interval
 from ranktune.tuner.statistics.pareto import within_limits
 from ranktune.tuner.storage.attributes import ERROR, PATH, UNFINISHED
 from ranktune.tuner.storage.record import number_of, repeated, seconds_of
@@ -204,6 +207,27 @@ def set_aside(
         f"The best trial, {solver} with {best.value:.4f}, was set aside for the {row.solver} that scored "
         f"{row.value:.4f}: {reason}."
     )
+
+
+def best_composition(record: TrialsByQuery, limits: Mapping[str, float]) -> Composition | None:
+    """Return the best composition within limits, and by how much it leads the first; None without one in full."""
+    trials = [each for each in record.trials() if each.params[SOLVER] == COMPOSED and each.state != TrialState.FAIL]
+    complete = [t for t in trials if t.state == TrialState.COMPLETE and within_limits(t.user_attrs, limits)]
+    if not complete:
+        return None
+    best, first = max(complete, key=lambda each: (each.value or 0.0, -number_of(each))), min(trials, key=number_of)
+    different, lead = len({_parts(each.params) for each in trials}), None
+    if best is not first and first.state == TrialState.COMPLETE:
+        ours, default = (record.per_query(each)[record.metric] for each in (best, first))
+        mean, error = paired(ours, default, record.weights)
+        lead = Interval(mean, mean - NORMAL * error, mean + NORMAL * error)
+    return Composition(" + ".join(_parts(best.params)), len(trials), different, lead)
+
+
+def _parts(params: Mapping[str, Value]) -> tuple[str, ...]:
+    """Return what a composition consists of, by its parameters by flat name."""
+    named = {name.partition("[")[0]: str(value) for name, value in params.items()}
+    return tuple(named[name] for part in PARTS if (name := f"{COMPOSED}.{part}") in named)
 
 
 def failures(record: TrialsByQuery, space: UnionSpace, split: str) -> list[Failure]:

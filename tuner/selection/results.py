@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ranktune.solvers.core.errors import Damaged, LeftOut, StudyError
 from ranktune.tuner.selection.conclusion import Conclusion, conclude
 from ranktune.tuner.selection.rows import (
+    Composition,
     Failure,
     Gain,
     LeaderboardRow,
@@ -47,7 +48,7 @@ class SplitResult:
     ----------
     name : str
         Name of the split; empty over all.
-    leaderboard : tuple of Row
+    leaderboard : tuple of LeaderboardRow
         The chosen row first, then by validation; over several splits their means.
     estimate : Interval
         Mean over all queries like these, by validation, corrected for the selection bias; of several splits the mean.
@@ -67,6 +68,8 @@ class SplitResult:
         Trials that were stopped early.
     set_aside : str
         Why the best trial is in no row of the leaderboard, empty if it is in one.
+    composition : Composition or None
+        The best composition; None over several splits, and where none was tried.
     """
 
     name: str = ""
@@ -79,6 +82,7 @@ class SplitResult:
     model: str
     stopped: int = 0
     set_aside: str = ""
+    composition: Composition | None = None
 
     @property
     def best(self) -> LeaderboardRow:
@@ -142,10 +146,12 @@ class Result(SplitResult):
     Examples
     --------
     >>> from ranktune.tuner.selection.results import Result
-    >>> from ranktune.tuner.selection.rows import Row
+    >>> from ranktune.tuner.selection.rows import LeaderboardRow
     >>> from ranktune.tuner.statistics.measured import Interval
     >>> score = Interval(0.61, 0.55, 0.67)
-    >>> row = Row("RankSVM", {"C": 1.0}, score, None, None, None, None, None, None, "chosen", 46, 368, 0.1, 2.0, 20)
+    >>> row = LeaderboardRow(
+    ...     "RankSVM", {"C": 1.0}, score, None, None, None, None, None, None, "chosen", 46, 368, 0.1, 2.0, 20
+    ... )
     >>> result = Result(
     ...     study="demo", data="train.txt", metric="ndcg@10", leaderboard=(row,), estimate=score, expected_on_test=None,
     ...     test_metrics={}, trials=20, failures=(), seconds=60.0, model="demo/model.json", folder="demo",

@@ -26,6 +26,8 @@ FIRST, ALIKE, WORSE, BETTER = "chosen", "not told apart", "worse", "better"
 """Verdicts on a row compared with the chosen model."""
 
 
+PARTS = ("loss", "pair_weight", "penalty", "optimizer")
+"""The parameters that name the parts of a composition."""
 CLICKS = "clicks.json"
 """What the click log of a study has and lacks, in the folder of the study."""
 MARGIN = 0.01
@@ -168,6 +170,27 @@ class Restriction:
     untried: tuple[str, ...]
     distilled: bool
     loss: Interval | None
+
+
+@dataclass(frozen=True)
+class Composition:
+    """The best composition of a loss, a pair weight, a penalty and an optimizer.
+
+    Attributes
+    ----------
+    parts : str
+        Their names.
+    tried, different : int
+        Configurations that were tried, and how many different compositions they have.
+    lead : Interval or None
+        Its metric by validation less that of the first configuration, the default where none was given, paired by
+        query; None where the first is the best, or has no score in full.
+    """
+
+    parts: str
+    tried: int
+    different: int
+    lead: Interval | None
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,9 @@ from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import SplitProblem
 
+COPY_PASSES = 6
+"""Times that all development documents are scored to make a copy and measure its loss: four, and room for its fits."""
+
 
 @dataclass(frozen=True, eq=False)
 class Served:
@@ -66,7 +69,7 @@ def served(
     ordered = [*able, *others]
     best = next((entry for entry in others if entry.candidate.solver == unrestricted.solver), None)
     loss, left_out = None, list[LeftOut]()
-    passes, left = problem.policy.time.copy_passes * problem.development.n_documents, deadline.left
+    passes, left = COPY_PASSES * problem.development.n_documents, deadline.left
     if best is not None and 1e-6 * passes * best.microseconds < problem.durations.free(left, 1):
         what = f"the copy for {listed(study.serve)}"
         copied = partial(_loss_and_copy, study, problem, best)

@@ -24,6 +24,10 @@ PLAN, FRESH, GIVEN = "plan", "fresh", "given"
 """Names of the plans of a problem: that of the trials, another one for the trials that it cannot separate, and the
 split as given, where the plan deals it anew."""
 
+LARGE_BYTES, LARGE_QUERIES = 2**31, 5_000
+"""Bytes of features and number of queries from which on the first fold alone scores trials: each fold is a copy on
+disk, and one of so many queries tells configurations apart."""
+
 
 @dataclass(frozen=True, eq=False)
 class Fold:
@@ -96,8 +100,7 @@ def training_overlap(plan: StoredPlan) -> float:
 def is_large(queries: Queries) -> bool:
     """Return whether one fold of the queries is enough to score configurations on."""
     size = sum(array.nbytes for array in stored_arrays(queries.features))
-    rules = POLICY.scoring
-    return size >= rules.large_bytes and queries.n_queries >= rules.large_queries
+    return size >= LARGE_BYTES and queries.n_queries >= LARGE_QUERIES
 
 
 def random_orders(queries: Queries, permutations: int, seed: int, stream: int = 1) -> Progressive:

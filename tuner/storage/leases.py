@@ -25,12 +25,15 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Row,
+    Select,
+    String,
     Table,
     Update,
     UpdateBase,
     and_,
     bindparam,
     case,
+    cast,
     delete,
     select,
     update,
@@ -45,30 +48,39 @@ from ranktune.tuner.evaluation.task import TaskOutcome
 from ranktune.tuner.policy.policy import POLICY, Race
 from ranktune.tuner.storage.database import INCUMBENTS, LEASES, RACES
 from ranktune.tuner.storage.membership import Membership, Watch
+from ranktune.tuner.storage.waking import Waking, notify
 
 WAITING, LEASED, DELIVERED, LOST, CLOSED = "waiting", "leased", "delivered", "lost", "closed"
 
 
 @dataclass(frozen=True)
-class Lease:
-    """The lease of a trial: params by flat name, limit in seconds, attempt 1 or 2.
+class Offer:
+    """A trial that a worker may run: params by flat name, limit in seconds.
 
-    `worker` has it, or had it when it was lost; `joined` is whether that is a worker that joined. `incumbent` is what
-    the trial is raced against, and `race` when it is stopped, as in a Task, and `path` whether its path is evaluated
-    although that is expensive; only `claim` reads them.
+    `incumbent` is what the trial is raced against, and `race` when it is stopped, as in a Task, and `path` whether its
+    path is evaluated although that is expensive.
     """
 
     number: int
-    attempt: int
-    token: str
-    params: dict[str, Value]
-    worker: str
+    params: Mapping[str, Value]
     limit: float | None = None
-    state: str = LEASED
-    joined: bool = False
     incumbent: Floats | None = field(default=None, compare=False, repr=False)
     race: Race = field(default=POLICY.race, compare=False, repr=False)
     path: bool = field(default=False, compare=False, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease(Offer):
+    """The lease of a trial, in attempt 1 or 2. Only `claim` reads what it is raced against.
+
+    `worker` has it, or had it when it was lost; `joined` is whether that is a worker that joined.
+    """
+
+    attempt: int
+    token: str
+    worker: str
+    state: str = LEASED
+    joined: bool = False
 
 
 TAKEN = ("state", "token", "worker", "joined")
@@ -97,73 +109,75 @@ class Leases(Membership):
             where=(LEASES.c.state == WAITING) | (LEASES.c.token == new.excluded.token),
         ).returning(*LEASES.c)
 
-    def give(
-        self,
-        number: int,
-        params: Mapping[str, Value],
-        worker: str,
-        limit: float | None = None,
-        incumbent: Floats | None = None,
-        race: Race = POLICY.race,
-        path: bool = False,
-    ) -> Lease | None:
+    def give(self, offer: Offer, worker: str) -> Lease | None:
         """Lease a new or waiting trial, in its attempt, to a process of the owner; None if another worker has it.
 
         What it is raced against is kept for a worker that takes the trial once it is put back.
         """
-        row = {"study": self.study, "number": number, "attempt": 1, "beat": 0, "trial_limit": limit}
-        row |= self._taken(worker, joined=False) | {"params": _json(params)}
+        row = self._row(offer) | {"state": LEASED, "token": secrets.token_hex(16), "worker": worker}
 
         def work(connection: Connection) -> Lease | None:
             leased = connection.execute(self._give, row).one_or_none()
             if leased is None:
                 return None
             if leased.beat:  # a new lease has no race yet
-                _remove_race(connection, self.study, number)
-            self._write_race(connection, number, incumbent, race, path)
+                _remove_race(connection, self.study, offer.number)
+            self._write_race(connection, offer)
             return _lease(leased)
 
         return self._run(work)
 
-    def offer(
-        self,
-        number: int,
-        params: Mapping[str, Value],
-        limit: float | None = None,
-        incumbent: Floats | None = None,
-        race: Race = POLICY.race,
-        path: bool = False,
-    ) -> None:
-        """Let any worker that joined take a trial; nothing happens if it has a lease already."""
-        row = {"study": self.study, "number": number, "state": WAITING, "attempt": 1, "token": "", "worker": ""}
-        row |= {"joined": False, "beat": 0, "trial_limit": limit, "params": _json(params)}
-
-        new = self._insert(LEASES).values(**row).on_conflict_do_nothing().returning(LEASES.c.number)
+    def offer(self, *offers: Offer) -> None:
+        """Let any worker that joined take these trials; nothing happens to those that have a lease already."""
 
         def work(connection: Connection) -> None:
-            if connection.execute(new).one_or_none() is not None:
-                self._write_race(connection, number, incumbent, race, path)
+            for offer in offers:
+                if connection.execute(self._offer, self._row(offer)).one_or_none() is not None:
+                    self._write_race(connection, offer)
+            notify(connection, self.study)
+
+        if offers:
+            self._run(work)
+
+    @cached_property
+    def _offer(self) -> UpdateBase:
+        return self._insert(LEASES).on_conflict_do_nothing().returning(LEASES.c.number)
+
+    def _row(self, offer: Offer) -> dict[str, object]:
+        """Return the row of a trial that waits."""
+        row: dict[str, object] = {"study": self.study, "number": offer.number, "state": WAITING, "attempt": 1}
+        row |= {"token": "", "worker": "", "joined": False, "beat": 0}
+        return row | {"trial_limit": offer.limit, "params": _json(offer.params)}
+
+    def withdraw(self, numbers: Collection[int]) -> set[int]:
+        """Remove those of some trials that no worker has taken yet in their first attempt, and return their numbers."""
+        waiting = and_(LEASES.c.state == WAITING, LEASES.c.attempt == 1, LEASES.c.number.in_(numbers))
+        removing = delete(LEASES).where(LEASES.c.study == self.study, waiting).returning(LEASES.c.number)
+
+        def work(connection: Connection) -> set[int]:
+            removed = set(connection.execute(removing).scalars())
+            for number in removed:
+                _remove_race(connection, self.study, number)
+            return removed
+
+        return self._run(work)
+
+    def set_race(self, offer: Offer) -> None:
+        """Set what a waiting trial is raced against, and when it is stopped."""
+
+        def work(connection: Connection) -> None:
+            _remove_race(connection, self.study, offer.number)
+            self._write_race(connection, offer)
 
         self._run(work)
 
-    def set_race(self, number: int, incumbent: Floats | None, race: Race = POLICY.race, path: bool = False) -> None:
-        """Set what a waiting trial is raced against, None for nothing, and the rest as in a Lease."""
-
-        def work(connection: Connection) -> None:
-            _remove_race(connection, self.study, number)
-            self._write_race(connection, number, incumbent, race, path)
-
-        self._run(work)
-
-    def _write_race(
-        self, connection: Connection, number: int, incumbent: Floats | None, race: Race, path: bool
-    ) -> None:
-        of_trial = {"study": self.study, "number": number}
-        if incumbent is not None:
-            scores = np.asarray(incumbent, dtype="<f8").tobytes()
+    def _write_race(self, connection: Connection, offer: Offer) -> None:
+        of_trial = {"study": self.study, "number": offer.number}
+        if offer.incumbent is not None:
+            scores = np.asarray(offer.incumbent, dtype="<f8").tobytes()
             connection.execute(self._insert(INCUMBENTS).values(**of_trial, scores=scores))
-        if race != POLICY.race or path:
-            thresholds = json.dumps(asdict(race) | {"path": path})
+        if offer.race != POLICY.race or offer.path:
+            thresholds = json.dumps(asdict(offer.race) | {"path": offer.path})
             connection.execute(self._insert(RACES).values(**of_trial, thresholds=thresholds))
 
     def rows(self) -> list[Lease]:
@@ -222,35 +236,36 @@ class Leases(Membership):
 
     # the side of a worker that joined
 
-    def claim(self, worker: str) -> Lease | None:
-        """Lease the first waiting trial, None if there is none. No two workers get the same."""
-        of_study = LEASES.c.study == self.study
-        first = select(LEASES.c.number).where(of_study, LEASES.c.state == WAITING).order_by(LEASES.c.number).limit(1)
-        if self.engine.dialect.name != "sqlite":
-            first = first.with_for_update(skip_locked=True)
-        values = self._taken(worker, joined=True)
-        waits = and_(of_study, LEASES.c.state == WAITING, LEASES.c.number == first.scalar_subquery())
-        taking = update(LEASES).where(waits).values(**values, beat=LEASES.c.beat + 1).returning(*LEASES.c)
+    def claim(self, worker: str, count: int = 1, *, joined: bool = True) -> list[Lease]:
+        """Lease the first waiting trials, so many at most. No two workers get the same; `joined` as in a Lease."""
+        values = {"of_study": self.study, "count": count, "by": worker, "by_joined": joined, "of": secrets.token_hex(8)}
         tries = 0
 
-        def work(connection: Connection) -> Lease | None:
+        def work(connection: Connection) -> list[Lease]:
             nonlocal tries
             tries += 1
             # The answer to the commit of the first try may have been lost.
-            row = next(iter(self._rows(connection, LEASES.c.token == values["token"])), None) if tries > 1 else None
-            row = row or connection.execute(taking).one_or_none()
-            return None if row is None else self._with_race(connection, _lease(row))
+            rows: Sequence[Row[Any]] = connection.execute(_CLAIMED, values).all() if tries > 1 else []
+            if not rows and connection.execute(self._claim, values).rowcount:
+                rows = connection.execute(_CLAIMED, values).all()
+            return [_raced(row) for row in rows]
 
         return self._run(work)
 
-    def _with_race(self, connection: Connection, lease: Lease) -> Lease:
-        scores, thresholds = (
-            connection.execute(select(column).where(_of_trial(column.table, self.study, lease.number))).scalar()
-            for column in (INCUMBENTS.c.scores, RACES.c.thresholds)
-        )
-        incumbent = None if scores is None else np.frombuffer(scores, dtype="<f8").astype(np.float64)
-        about = json.loads(thresholds or "{}")
-        return replace(lease, path=about.pop("path", False), incumbent=incumbent, race=Race(**about))
+    @cached_property
+    def _claim(self) -> Update:
+        waits = and_(LEASES.c.study == bindparam("of_study"), LEASES.c.state == WAITING)
+        first = select(LEASES.c.number).where(waits).order_by(LEASES.c.number).limit(bindparam("count"))
+        if self.engine.dialect.name != "sqlite":
+            first = first.with_for_update(skip_locked=True)
+        token = bindparam("of", type_=String) + cast(LEASES.c.number, String)
+        taken = dict(zip(TAKEN, (LEASED, token, bindparam("by"), bindparam("by_joined")), strict=True))
+        which = select(first.cte("first").c.number)  # a CTE is evaluated once
+        return update(LEASES).where(waits, LEASES.c.number.in_(which)).values(**taken, beat=LEASES.c.beat + 1)
+
+    def wait(self, waking: Waking, seconds: float) -> None:
+        """Wait until a trial may have been offered, or `waking` is called, for so many seconds at most."""
+        self._retried(lambda: waking.wait(seconds, self.engine, self.study))
 
     def renew(self, tokens: Collection[str]) -> set[str]:
         """Record a heartbeat of trials and return the tokens that are still valid; stop the other trials."""
@@ -266,10 +281,9 @@ class Leases(Membership):
 
     def deliver(self, number: int, token: str, outcome: TaskOutcome) -> bool:
         """Deliver an outcome; return True also the second time, False if another worker has the trial by now."""
-        same = and_(_of_trial(LEASES, self.study, number), LEASES.c.token == token)
-        first = update(LEASES).where(same, LEASES.c.state == LEASED).values(state=DELIVERED, outcome=pack(outcome))
-        repeated = select(LEASES.c.number).where(same, LEASES.c.state.in_((DELIVERED, CLOSED)))
-        return self._run(lambda c: bool(c.execute(first).rowcount) or c.execute(repeated).one_or_none() is not None)
+        given = {"of_study": self.study, "of_number": number, "held": token}
+        values = given | {"what": pack(outcome)}
+        return self._run(lambda c: bool(c.execute(_DELIVER, values).rowcount or c.execute(_REPEATED, given).all()))
 
     # common
 
@@ -280,10 +294,6 @@ class Leases(Membership):
     def _rows(self, connection: Connection, which: ColumnElement[bool]) -> Sequence[Row[Any]]:
         rows = select(LEASES).where(LEASES.c.study == self.study, which).order_by(LEASES.c.number)
         return connection.execute(rows).all()
-
-    def _taken(self, worker: str, *, joined: bool) -> dict[str, object]:
-        """Return the columns TAKEN of a lease that a worker has just got, under a new token."""
-        return dict(zip(TAKEN, (LEASED, secrets.token_hex(16), worker, joined), strict=True))
 
     def _again(self, connection: Connection, number: int, token: str, beat: int | None = None) -> Lease | None:
         """End an attempt in one statement: the first is followed by another, the second by none. None: a stale token.
@@ -324,13 +334,32 @@ def _of_given(table: Table) -> ColumnElement[bool]:
 _DELIVERED = and_(_of_given(LEASES), LEASES.c.state == DELIVERED)
 _CLOSE = update(LEASES).where(_DELIVERED).values(state=CLOSED, outcome=None, params="{}")
 _DROP = delete(LEASES).where(_of_given(LEASES), LEASES.c.state != CLOSED)
+_SAME = and_(_of_given(LEASES), LEASES.c.token == bindparam("held"))
+_DELIVER = update(LEASES).where(_SAME, LEASES.c.state == LEASED).values(state=DELIVERED, outcome=bindparam("what"))
+_REPEATED = select(LEASES.c.number).where(_SAME, LEASES.c.state.in_((DELIVERED, CLOSED)))
+_CLAIMED: Select[Any] = (
+    select(*LEASES.c, INCUMBENTS.c.scores, RACES.c.thresholds)
+    .outerjoin(INCUMBENTS, and_(INCUMBENTS.c.study == LEASES.c.study, INCUMBENTS.c.number == LEASES.c.number))
+    .outerjoin(RACES, and_(RACES.c.study == LEASES.c.study, RACES.c.number == LEASES.c.number))
+    .where(LEASES.c.study == bindparam("of_study"), LEASES.c.state == LEASED)
+    .where(LEASES.c.token == bindparam("of", type_=String) + cast(LEASES.c.number, String))
+    .order_by(LEASES.c.number)
+)
 _REMOVE_RACE = [delete(table).where(_of_given(table)) for table in (INCUMBENTS, RACES)]
 """The statements of the end of each trial: to build one takes longer than to execute it."""
 
 
 def _lease(row: Row[Any]) -> Lease:
-    params = current_names(json.loads(row.params))
-    return Lease(row.number, row.attempt, row.token, params, row.worker, row.trial_limit, row.state, bool(row.joined))
+    params, whose = current_names(json.loads(row.params)), {"worker": row.worker, "joined": bool(row.joined)}
+    limits = {"limit": row.trial_limit, "attempt": row.attempt, "token": row.token, "state": row.state}
+    return Lease(row.number, params, **limits, **whose)
+
+
+def _raced(row: Row[Any]) -> Lease:
+    """Return a lease with what it is raced against."""
+    incumbent = None if row.scores is None else np.frombuffer(row.scores, dtype="<f8").astype(np.float64)
+    about = json.loads(row.thresholds or "{}")
+    return replace(_lease(row), path=about.pop("path", False), incumbent=incumbent, race=Race(**about))
 
 
 def _json(params: Mapping[str, Value]) -> str:

@@ -26,7 +26,7 @@ from alembic.script import ScriptDirectory
 from optuna.distributions import check_distribution_compatibility, distribution_to_json, json_to_distribution
 from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial
-from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Table, bindparam, insert, select, update
 
 
 def _table(model: type[models.BaseModel]) -> Table:
@@ -38,6 +38,7 @@ def _table(model: type[models.BaseModel]) -> Table:
 STUDIES, TRIALS, VALUES = _table(models.StudyModel), _table(models.TrialModel), _table(models.TrialValueModel)
 PARAMS, USER = _table(models.TrialParamModel), _table(models.TrialUserAttributeModel)
 SYSTEM, REPORTS = _table(models.TrialSystemAttributeModel), _table(models.TrialIntermediateValueModel)
+ABOUT = _table(models.StudyUserAttributeModel)
 VERSION, HERE = _table(models.VersionInfoModel), {"schema_version": models.SCHEMA_VERSION}
 
 
@@ -66,6 +67,24 @@ class OptunaTables:
             environment.configure(connection=self._connection, target_metadata=metadata, render_as_batch=True)
             environment.run_migrations()
         self._connection.execute(update(VERSION).values(**HERE, library_version=optuna.__version__))
+
+
+def study_names(connection: Connection) -> list[str]:
+    """Return the names of all studies. Optuna's own function reads all that it knows of each."""
+    return list(connection.execute(_NAMES).scalars())
+
+
+def study_attribute(connection: Connection, study: str, key: str) -> object:
+    """Return a user attribute of the study of that name, None if it has none."""
+    return json.loads(connection.execute(_ATTRIBUTE, {"of_study": study, "of_key": key}).scalar() or "null")
+
+
+_NAMES = select(STUDIES.c.study_name)
+_ATTRIBUTE = (
+    select(ABOUT.c.value_json)
+    .join(STUDIES, STUDIES.c.study_id == ABOUT.c.study_id)
+    .where(STUDIES.c.study_name == bindparam("of_study"), ABOUT.c.key == bindparam("of_key"))
+)
 
 
 def stored_times(trial: FrozenTrial) -> dict[str, object]:
@@ -117,13 +136,6 @@ class TrialRows:
             self._ids[json.loads(value)] = trial_id
             self._last = max(self._last, trial_id)
         return self._ids.get(number)
-
-    def remove(self, connection: Connection, numbers: list[int]) -> None:
-        """Remove the trials with these numbers."""
-        ids = [found for number in numbers if (found := self.find(connection, number)) is not None]
-        for table in (VALUES, REPORTS, PARAMS, USER, SYSTEM, TRIALS):
-            connection.execute(delete(table).where(table.c.trial_id.in_(ids)))
-        self._ids, self._last = {}, -1  # a file gives their ids to others
 
     def write(self, connection: Connection, trial: FrozenTrial) -> None:
         """Write a finished trial. Raises ValueError if a distribution is incompatible with earlier ones."""

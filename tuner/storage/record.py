@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import optuna
@@ -74,8 +75,10 @@ ARTIFACT = "artifacts:"
 """Beginning of the name of the attribute by which Optuna knows the file of a trial's arrays."""
 META = {"artifact_id": "", "filename": ARRAYS, "mimetype": "application/zip", "encoding": None}
 """What that attribute says, optuna.artifacts.ArtifactMeta: `optuna.artifacts` loads boto3 where that is installed."""
-BURNT = re.compile("its worker was lost twice, the last time: the worker process is lost: the (Dask|Ray|joblib) ")
-"""How the error of a trial begins that an earlier release failed because its cluster was away."""
+WRITERS = 8
+"""Arrays that are written at a time."""
+Finished: TypeAlias = tuple[FrozenTrial, Mapping[str, NDArray[np.generic]]]
+"""A finished trial and its arrays."""
 T = TypeVar("T")
 
 
@@ -125,24 +128,8 @@ class Record:
         return self._leases
 
     def settle(self) -> None:
-        """Remove the leases of trials that are in the record; an owner does this first.
-
-        Trials that failed because their cluster was away are taken from the record, and wait again.
-        """
-        trials = self.trials()
-        self.leases.settle({number_of(trial) for trial in trials})
-        if burnt := [trial for trial in trials if BURNT.match(str(trial.user_attrs.get(ERROR)))]:
-            self.retried(lambda: self._take_back([number_of(trial) for trial in burnt]))
-            self.study = optuna.load_study(study_name=self.study.study_name, storage=self.storage)  # it keeps trials
-            for trial in burnt:
-                self.leases.offer(number_of(trial), trial.params)
-
-    def _take_back(self, numbers: list[int]) -> None:
-        with self.storage.engine.begin() as connection:
-            begin_writing(connection, self._study_id)
-            if self._leases is not None and self._leases.ownership:
-                confirm_owner(connection, *self._leases.ownership)
-            self._rows.remove(connection, numbers)
+        """Remove the leases of trials that are in the record; an owner does this first."""
+        self.leases.settle({number_of(trial) for trial in self.trials()})
 
     def trials(self) -> list[FrozenTrial]:
         """Return the finished trials, by their number. Raises Damaged where one is not what was written."""
@@ -155,7 +142,11 @@ class Record:
                 self._proven.add(trial.number)
         return sorted(finished, key=number_of)
 
-    def append(
+    def append(self, *arguments: Any, **options: Any) -> FrozenTrial:
+        """Write one trial that has finished, as `finished` and `write`, and return it as it is in the record."""
+        return self.write([self.finished(*arguments, **options)])[0]
+
+    def finished(
         self,
         number: int,
         parameters: Mapping[str, Value],
@@ -164,13 +155,10 @@ class Record:
         estimate: FullValueEstimate | None = None,
         best: float = -math.inf,
         origin: Mapping[str, object] | None = None,
-    ) -> FrozenTrial:
-        """Write a finished trial durably, close its lease, and return it. A trial that is in the record stays as it is.
+    ) -> Finished:
+        """Return a finished trial as it is written. best is the best value before; origin says why it was tried.
 
-        best is the best value before, origin are attributes that say why it was tried.
         A stopped trial is pruned, with the estimate of its value in full. A trial without a finite metric is failed.
-        Raises StudyError if another process has taken the study over, or if the trial cannot be written; then it is not
-        in the record.
         """
         trial = finished_trial(number, parameters, distributions, outcome, self.metric, self.weights, estimate)
         trial.user_attrs |= origin or {}
@@ -178,17 +166,27 @@ class Record:
         if trial.state == TrialState.COMPLETE and 0.0 < lead < math.inf:
             trial.user_attrs |= {LEAD: lead}
         trial.set_user_attr(DIGEST, trial_digest(trial.state.name, trial.value, parameters, trial.user_attrs))
-        per_query: dict[str, NDArray[np.generic]] = {**outcome.per_query, OWN: _owned_by(trial.user_attrs)}
-        arrays = self.retried(lambda: self._write_arrays(per_query)) if outcome.per_query else None
-        if arrays is not None:
-            trial.system_attrs = {f"{ARTIFACT}{arrays}": json.dumps(META | {"artifact_id": arrays})}
+        return trial, {**outcome.per_query, OWN: _owned_by(trial.user_attrs)} if outcome.per_query else {}
+
+    def write(self, every: Sequence[Finished]) -> list[FrozenTrial]:
+        """Write finished trials durably and close their leases; return them as they are in the record.
+
+        It takes hardly longer than for one: the disk is waited for once. A trial that is in the record stays as it is.
+        Raises StudyError if another process has taken the study over, or if they cannot be written; then none is in the
+        record.
+        """
+        trials, arrays = zip(*every, strict=True)
+        with ThreadPoolExecutor(WRITERS) as writers:
+            names = [*writers.map(self._write_arrays, arrays)]
+        for trial, name in zip(trials, names, strict=True):
+            trial.system_attrs = {f"{ARTIFACT}{name}": json.dumps(META | {"artifact_id": name})} if name else {}
         # If this fails the arrays stay: the transaction may have been committed, and only its answer lost.
-        existing = self.retried(lambda: self._write(number, trial))
-        if existing is None:
-            return trial
-        written = self.retried(lambda: self.storage.get_trial(existing))
-        if not trial.system_attrs.keys() <= written.system_attrs.keys():  # else it was written, and the answer lost
-            self._remove_arrays(arrays)
+        existing = self.retried(lambda: self._write(trials))
+        written = list(trials)
+        for place, found in existing.items():
+            trial = written[place] = self.retried(partial(self.storage.get_trial, found))
+            if not trials[place].system_attrs.keys() <= trial.system_attrs.keys():  # else only the answer was lost
+                self._remove_arrays(names[place])
         return written
 
     def per_query(self, trial: FrozenTrial) -> dict[str, Floats]:
@@ -242,24 +240,30 @@ class Record:
                 study.set_user_attr("metric", self.metric)
         return study
 
-    def _write(self, number: int, trial: FrozenTrial) -> int | None:
-        """Write a trial and close its lease in one transaction; return the id of one that has the number already."""
+    def _write(self, trials: Sequence[FrozenTrial]) -> dict[int, int]:
+        """Write trials and close their leases in one transaction; return the ids of those that are there, by place."""
+        existing = {}
         with self.storage.engine.begin() as connection:
             begin_writing(connection, self._study_id)
             if self._leases is not None and self._leases.ownership:
                 confirm_owner(connection, *self._leases.ownership)
-            existing = self._rows.find(connection, number)
-            if existing is None:
-                self._rows.write(connection, trial)
-            if self._leases is not None:
-                close_lease(connection, self._leases.study, number)
+            for place, trial in enumerate(trials):
+                found = self._rows.find(connection, number_of(trial))
+                if found is None:
+                    self._rows.write(connection, trial)
+                else:
+                    existing[place] = found
+                if self._leases is not None:
+                    close_lease(connection, self._leases.study, number_of(trial))
         return existing
 
-    def _write_arrays(self, per_query: Mapping[str, NDArray[np.generic]]) -> str:
-        """Write arrays to disk, before the transaction that refers to them, and return their name."""
-        name = str(uuid.uuid4())
+    def _write_arrays(self, per_query: Mapping[str, NDArray[np.generic]]) -> str | None:
+        """Write arrays to disk, before the transaction that refers to them, and return their name, None without any."""
+        if not per_query:
+            return None
+        name, content = str(uuid.uuid4()), write_archive(per_query, small=True)
         try:
-            self._arrays.write(name, write_archive(per_query, small=True))
+            self.retried(lambda: self._arrays.write(name, content))
         except BaseException:
             self._remove_arrays(name)
             raise
@@ -280,7 +284,7 @@ def finished_trial(
     weights: Floats | None = None,
     estimate: FullValueEstimate | None = None,
 ) -> FrozenTrial:
-    """Return a finished trial as a record has it, without its arrays (`Record.append`)."""
+    """Return a finished trial as a record has it, without its arrays (`Record.finished`)."""
     value, attrs = _summary(number, outcome, metric, weights)
     state = TrialState.FAIL if value is None else TrialState.COMPLETE
     if estimate is not None and value is not None:

@@ -39,6 +39,10 @@ class Deadline:
     @classmethod
     def after(cls, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> Self:
         """Return the deadline after so many seconds, of a command since it began; None for no deadline."""
+        from ranktune.solvers.core.checks import check_positive  # it loads NumPy, which --help does without
+
+        if seconds is not None:
+            check_positive("timeout", seconds)
         return cls(float("inf") if seconds is None else (_BEGUN.get() or clock()) + seconds, clock)
 
     @property

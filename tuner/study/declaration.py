@@ -117,7 +117,7 @@ class Study(Settings):
         if self.acquisition not in (None, MIXED) and self.sampler != "thompson":
             raise ParameterError(
                 f"acquisition='{self.acquisition}' needs sampler='thompson': '{self.sampler}' decides in its own way. "
-                "Choose thompson, or leave acquisition out."
+                "Choose thompson, or leave out acquisition=."
             )
         metric, *also = metrics_of(self, self.custom)
         serve, needs = known_systems(self.serve), needs_of(self)

@@ -171,7 +171,7 @@ def toml_fields(path: str | Path) -> dict[str, Any]:
     except OSError as error:
         raise ParameterError(f"cannot read the study {path}: {error.strerror}. Give the path of a TOML file.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParameterError(f"{path} is not TOML: {error}.") from None
+        raise ParameterError(f'{path} is not TOML: {error}. Text is in quotes, as in data = "train.csv".') from None
     for name in ("data", "vali", "test", "qrels", "baseline", "propensities", "clicks"):
         if values.get(name):
             values[name] = _near(path, values[name])
@@ -367,6 +367,6 @@ def check_name(name: str) -> None:
     """Raise ParameterError if name cannot be the name of a study, and so of a folder."""
     if any(c in name for c in "/\\\0") or name.startswith(".") or not name.isprintable():
         raise ParameterError(
-            f"name={name!r}: a study's name becomes a folder: it may not begin with a dot, nor hold a slash or a "
+            f"{name!r}: a study's name becomes a folder: it may not begin with a dot, nor hold a slash or a "
             "character that cannot be printed."
         )

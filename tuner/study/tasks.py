@@ -15,6 +15,10 @@ from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.study.declaration import Study
 
+ROUND_STEP = 1.15
+"""Factor from the rounds after which a model that grows is scored on folds to the next ones: the resolution of the
+rounds that are chosen. A finer one takes more time to score."""
+
 
 class Tasks:
     """The tasks of a study on the problem in folder."""
@@ -72,7 +76,7 @@ class Tasks:
 
 def rounds_between(least: int, bound: int) -> tuple[int, ...]:
     """Return the rounds after which folds compare a model that grows, from the fewest to the most."""
-    count = int(np.ceil(np.log(bound / least) / np.log(POLICY.scoring.round_step))) if bound > least else 0
+    count = int(np.ceil(np.log(bound / least) / np.log(ROUND_STEP))) if bound > least else 0
     return tuple(dict.fromkeys(round(value) for value in np.geomspace(least, bound, count + 1)))
 
 

@@ -23,7 +23,6 @@ import uuid
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
@@ -72,6 +71,17 @@ class Cluster(Protocol):
     def close(self) -> None:
         """End the connection."""
         ...
+
+
+def _connected(backend: str, address: str) -> Cluster:
+    """Return the connection to a cluster of that backend. Raises ImportError where its library is not installed."""
+    if backend == "dask":
+        from ranktune.tuner.workers.dask_backend import DaskWorkers
+
+        return DaskWorkers(address)
+    from ranktune.tuner.workers.ray_backend import RayNodes
+
+    return RayNodes(address)
 
 
 class JoblibWorkers(Lanes):
@@ -123,7 +133,7 @@ class JoblibWorkers(Lanes):
     def _connect(self, address: str) -> None:
         """Connect to the cluster at address, and begin to look at it."""
         try:
-            cluster: Cluster = import_module(f"ranktune.tuner.workers.{self.backend}_backend").Cluster(address)
+            cluster = _connected(self.backend, address)
         except ImportError:
             raise StudyError(f'{self.backend} needs another package: pip install "ranktune[{self.backend}]"') from None
         self._cluster, self._name = cluster, f"the {cluster.name} cluster at {address}"

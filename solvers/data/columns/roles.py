@@ -159,9 +159,9 @@ def no_features(columns: Mapping[str, str], ids: Sequence[str] = ()) -> Undecide
 
 def name_grades(problem: str, others: Sequence[str]) -> Undecided:
     """Return the question which of other columns has the grades."""
-    return Undecided(
-        [ColumnQuestion(f'{problem} Name the grades: grade="COLUMN".', [("grade", likely("grade", others))])]
-    )
+    found = likely("grade", others)
+    perhaps = f" Perhaps it is {found!r}." * (found != COLUMN)
+    return Undecided([ColumnQuestion(f'{problem} Name the grades: grade="COLUMN".{perhaps}', [("grade", found)])])
 
 
 def number_each(

@@ -276,7 +276,7 @@ def check_options(reader: DataReader, options: JsonView, source: object) -> None
             shown = ",".join(map(str, value)) if isinstance(value, list | tuple) else value
             raise ParameterError(
                 f"{name}='{shown}' names columns of a table, and {what} has none: its features have numbers. Leave "
-                f"{name} out, or give a csv, Parquet or jsonl file or a data frame."
+                f"{name}= out, or give a csv, Parquet or jsonl file or a data frame."
             )
         if name not in names:
             hint = nearest(name, names) if names else "It has none."

@@ -91,7 +91,7 @@ def load(
     reader = reader_of(train)
     if reader.splits:
         if vali is not None or test is not None:
-            raise DataError(f"{train} brings its own validation and test queries. Leave vali and test out.")
+            raise DataError(f"{train} brings its own validation and test queries. Leave vali= and test= out.")
         check_options(reader, options, train)
         splits: list[QuerySplit] = named(reader.splits)(train, **options)
         return splits

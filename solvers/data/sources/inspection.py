@@ -287,7 +287,7 @@ def _leaks(powers: Mapping[str, _Power], called_after: Collection[str]) -> dict[
         if after and sure >= SURE and apart >= MIN_PAIRS and _errs(best) > BETTER * _errs(rest):
             best, reason = sure, f"alone is right in {sure:.1%} of the pairs of documents that it tells apart."
         if after:
-            reason += " It is called as what comes after the ranking."
+            reason += " Its name is that of what comes after the ranking."
         if share > rest and share >= WELL and _errs(share) <= FAR * _errs(rest):
             found[name] = reason, share >= NEARLY_ALL or after
         elif is_function:

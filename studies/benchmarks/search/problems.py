@@ -26,11 +26,12 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.data.sources.catalogue import load
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.names import COMPOSED
 from ranktune.solvers.registry import SOLVERS, make
 from ranktune.studies.benchmarks.search.programs import FRONTS, Tree, layers, levy20, stairs
 from ranktune.tuner.samplers.space import UnionSpace
 
-METRIC, COMPOSED = parse_metric("ndcg@10"), "Ranker"
+METRIC = parse_metric("ndcg@10")
 
 Params: TypeAlias = Mapping[str, Any]
 """The parameters of a trial by name, of whatever type Optuna suggested."""

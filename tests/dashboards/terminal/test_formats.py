@@ -1,6 +1,7 @@
 """Tables for other programs hold what the terminal shows."""
 
 import csv
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,20 +13,29 @@ from rich.text import Text
 import ranktune
 from ranktune.dashboards.terminal.leaderboard import report
 from ranktune.dashboards.terminal.tables import formatted, table
-from tests.dashboards.terminal.test_leaderboard import ROWS, result
-from tests.support.commands import called, letor, succeeded
+from ranktune.tuner.selection.rows import WORSE
+from tests.dashboards.terminal.test_leaderboard import ROWS
+from tests.support.commands import letor, succeeded
+from tests.support.finished import Finished
 
-CELLS = [[f"{mean:.4f}", f"{mean:.4f} [0.440, 0.560]"] for mean in (0.5, 0.49, 0.46)]
 
-
-def test_csv_has_every_column_and_row() -> None:
-    head, *rows = csv.reader(StringIO(formatted(report(result()), "csv")))
-    assert head == ["solver", "vali", "test [95%]", "p Holm", "features", "kB", "us/doc", "fit s", "trials"]
-    assert [row[:3] for row in rows] == [
-        [row.solver, f"{row.vali.mean:.4f}", f"{row.test.mean:.4f} [0.440, 0.560]"]
-        for row in ROWS
-        if row.vali and row.test
+def test_a_leaderboard_is_one_table_of_numbers_over_folds_and_metrics(finished: Finished) -> None:
+    rows = (replace(ROWS[0], verdict=WORSE), ROWS[1])
+    found = replace(finished.result("folds"), leaderboard=(finished.result("folds").leaderboard[0], *rows))
+    table = report(found, folds=False)
+    first, *others = csv.DictReader(StringIO(formatted(table, "csv")))
+    means = [float(first[f"ndcg@10 {fold.name}"]) for fold in found.folds]
+    assert means == pytest.approx([fold.best.test.mean for fold in found.folds if fold.best.test], abs=1e-4)
+    assert float(first["test"]) == pytest.approx(sum(means) / 2, abs=1e-4) and first["p Holm"] == ""
+    assert [(row["solver"], row["test"], row["test low"], row["test high"]) for row in others] == [
+        ("RankSVM", "0.5000", "0.440", "0.560"),
+        ("RidgeRanker", "0.4900", "0.440", "0.560"),
     ]
+    latex, markdown = formatted(table, "latex"), formatted(table, "markdown")
+    best = max(first["test"], *(row["test"] for row in others))
+    assert rf" \textbf{{{best}" in latex and f" **{best}" in markdown
+    assert latex.count(r"0.5000$^{\dagger}$") == markdown.count("0.5000\u2020") == 1
+    assert float(first["map"]) == pytest.approx((float(first["map Fold1"]) + float(first["map Fold2"])) / 2, abs=1e-4)
 
 
 def test_what_is_special_in_a_format_is_escaped() -> None:
@@ -45,10 +55,6 @@ def test_every_command_that_prints_tables_takes_a_format(tmp_path: Path) -> None
     assert head[0] == "solver" and any(row[0].startswith("RankSVM") for row in rows)
     letor(tmp_path / "train.txt", 20, 1)
     assert succeeded("data", tmp_path / "train.txt", "--format", "latex").count("\\begin{tabular}") >= 1
-    assert (
-        "is not one of 'csv', 'latex', 'markdown'"
-        in called("solvers", "--format", "xml", env={"COLUMNS": "200"}).output
-    )
     assert "tabular" not in succeeded("solvers")  # the format of one command is not that of the next
 
 

@@ -58,3 +58,8 @@ def test_a_blend_has_no_score_of_trials() -> None:
     (line,) = [line for line in shown(result(leaderboard=rows)).splitlines() if line.split()[:1] == ["Blend"]]
     assert line.split()[1] == "-"
     assert line.split()[-1] == "-"
+
+
+def test_a_ranking_without_a_model_has_no_size() -> None:
+    rows = (row_of("RankSVM"), row_of("baseline", 1, bytes=float("nan")))
+    assert "nan" not in shown(result(leaderboard=rows), 1000, details=True)

@@ -44,7 +44,7 @@ def test_the_overview_says_whether_it_is_better_than_today(tmp_path: Path) -> No
     )
     assert "not shown to be better" in said("unclear", replace(PAIRED, difference=-0.01, low=-0.03))
     assert "Keep the baseline" in said("worse", replace(PAIRED, difference=-0.02, low=-0.03, high=-0.01))
-    assert "--baseline column:NAME" in said("unknown", None)
+    assert "baseline='column:NAME'" in said("unknown", None)
 
 
 def test_any_two_rows_of_studies_on_the_same_queries_are_paired(tmp_path: Path) -> None:

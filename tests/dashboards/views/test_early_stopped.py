@@ -14,7 +14,6 @@ from ranktune.dashboards.records.study import StudyData, open_study
 from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.terminal.listing import listing, state
 from ranktune.dashboards.views import progress as tuning_value
-from ranktune.dashboards.views.progress import best_so_far
 from ranktune.dashboards.views.registry import build
 from ranktune.dashboards.views.solver_trials import observations, pooled
 from ranktune.dashboards.web.page import study_json
@@ -47,15 +46,6 @@ def column(shown: Panel, name: str) -> list[Any]:
 def data() -> StudyData:
     """Estimates lie above all complete values: whatever takes one of them for the best is wrong."""
     return study_data(raced(trials_of(60, failing=9)))
-
-
-def test_a_trial_is_evaluated_in_full_or_stopped_or_failed() -> None:
-    trials = [trial(0, "RankSVM", {}, 0.5), trial(1, "RankSVM", {}, 0.7, **EARLY), trial(2, "RankSVM", {}, None)]
-    result = counts(trials)
-    assert (result.complete, result.stopped, result.failed) == (1, 1, 1)
-    assert [finished.full_value for finished in trials] == [0.5, None, None]
-    assert best_of(trials) is trials[0] and best_of(trials[1:]) is None
-    np.testing.assert_array_equal(best_so_far([trials[1], trials[0], trials[2]]), [np.nan, 0.5, 0.5])
 
 
 def test_the_saved_time_is_that_of_the_skipped_parts() -> None:
@@ -224,6 +214,7 @@ def test_stopped_trials_are_in_the_record_and_every_export(tmp_path: Path) -> No
     assert read.error_of_estimate == pytest.approx(0.004)
     result = counts(data.splits[0].trials)
     assert (result.complete, result.stopped, result.failed) == (3, 1, 1)
+    assert best_of(data.splits[0].trials[3:]) is None
     line = state(tmp_path / "s")
     highest = max(t.value for t in trials[:3] if t.value is not None)
     assert (line["done"], line["stopped"], line["failed"], line["best"]) == (5, 1, 1, pytest.approx(highest))

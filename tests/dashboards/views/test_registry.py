@@ -18,7 +18,7 @@ from ranktune.dashboards.views import progress as tuning_value
 from ranktune.dashboards.views.progress import seconds_a_trial
 from ranktune.dashboards.views.registry import VIEWS, build, view_json
 from ranktune.dashboards.web.page import study_json
-from ranktune.solvers.core.errors import StudyError, guarded, unguarded
+from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF
@@ -218,8 +218,8 @@ def test_ten_thousand_trials_are_drawn_in_few_points() -> None:
 @pytest.mark.parametrize(
     ("key", "most", "said"),
     [
-        ("parameters", 2_000_000, "trials are shown"),
-        ("trade-offs", 600_000, "of 10000 trials are shown"),
+        ("parameters", 2_000_000, "are shown"),
+        ("trade-offs", 600_000, "of 10000 are shown"),
         ("optimiser", 300_000, f"fitted to {MAX_TRIALS_IN_BELIEF} of 10000 trials"),
     ],
 )
@@ -227,12 +227,6 @@ def test_pages_of_ten_thousand_trials_stay_small(key: str, most: int, said: str)
     panels = build(key, study_data(trials_of(10_000, ["RankSVM"]), solvers=["RankSVM"]))
     assert len(json.dumps([panel.figure for panel in panels])) < most
     assert any(said in panel.note for panel in panels)
-
-
-def test_a_spreadsheet_reads_every_cell_as_it_is_written() -> None:
-    cells = ("+1", "-x", "@a", "\tb", "a=b", "'=a", "'a", "'", "")
-    assert [guarded(text) for text in cells] == ["'+1", "'-x", "'@a", "'\tb", "a=b", "''=a", "'a", "'", ""]
-    assert [unguarded(guarded(text)) for text in cells] == [*cells]
 
 
 def test_two_studies_compared(tmp_path: Path) -> None:

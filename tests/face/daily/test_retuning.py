@@ -133,8 +133,6 @@ def test_an_interrupted_version_goes_on(home: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_what_cannot_be_retuned_is_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(StudyError, match=r"no study 'shoe'.*shop"):
-        retune("shoe", day(1), home=home)
     with pytest.raises(StudyError, match="already"):
         again(home, day(1), version="shop")
     for data, test in (("gone.csv", None), (day(1), "gone.csv")):

@@ -232,7 +232,6 @@ def test_the_value_of_an_event_is_weighted(tmp_path: Path) -> None:
         ([SEARCH, VIEW], {}, "nothing with a weight happened"),
         ([{**GOOD, "time": "soon"}], {}, r"no impressions.*Most lines are left out: unreadable time \(1\)"),
         ([{"query": "q", "doc_id": "d", "click": 1}], {}, "no column of the position.*columns={'position'"),
-        ([GOOD], {"columns": {"position": "slot"}}, "no column of the position"),
         ([GOOD, CLICKED], {"columns": {"session": "uzer"}}, "no column 'uzer' for the session. Did you mean 'user'"),
         ([GOOD], {"columns": {"positon": "rank"}}, "'positon', which no column is. Did you mean 'position'"),
         (EVENTS, {"weights": {"klick": 1}}, "'klick', which is not in the log. Did you mean 'click'"),

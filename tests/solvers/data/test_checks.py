@@ -14,7 +14,6 @@ from ranktune.solvers.data.queries import Queries
 
 X = np.arange(12.0).reshape(4, 3)
 Y = [1, 0, 2, 0]
-DATES = np.array(["2026-01-01", "2026-01-02"], dtype="M8[D]")
 
 
 def built(**changed: Any) -> Queries:
@@ -74,11 +73,6 @@ def _damaged_csr(part: str, value: int) -> sparse.csr_array:
         ({"query_ids": np.array([7])}, "1 query ids for 2"),
         ({"query_ids": np.array([[7, 8]])}, "flat"),
         ({"query_ids": np.array([7, np.nan])}, r"qid\[2\] is nan"),
-        ({"query_ids": np.array([b"a", b""])}, "not empty"),
-        ({"query_ids": np.array(["a", ""])}, "not empty"),
-        ({"query_ids": np.array([DATES[0], np.datetime64("NaT")])}, "NaT"),
-        ({"query_ids": np.array(["a", None], dtype=object)}, "None"),
-        ({"query_ids": np.zeros(2, dtype="V0")}, "records"),
         ({"document_ids": np.zeros((4, 2))}, "flat"),
         ({"document_ids": np.zeros(3)}, "3 document ids"),
         ({"feature_names": ("a", "b")}, "2 feature names"),
@@ -113,17 +107,12 @@ def test_the_constructor_refuses_what_breaks_a_rule(changed: dict[str, Any], mes
         ({"X": np.full((4, 3), date(2026, 1, 1), dtype=object)}, "not numeric"),
         ({"X": np.zeros((4, 3), dtype="V0")}, "not records"),
         ({"X": X + 0j}, "Complex"),
-        ({"X": X[:, :0]}, "no features"),
-        ({"X": X[:0], "y": [], "qid": []}, "no documents"),
-        ({"X": _damaged_csr("indices", 10**6)}, "valid CSR"),
         ({"X": _damaged_csr("indices", 2**32)}, "valid CSR"),
         ({"X": sparse.csr_array(X * 1j)}, "Complex data not supported: X"),
         ({"X": sparse.coo_array(X[:, 0])}, "two-dimensional"),
         ({"X": X[:, 0]}, "two-dimensional"),
         ({"X": [["a", "b"]] * 4}, "X is not numeric"),
         ({"X": [[1, 2]] * 3 + [[1]]}, "X is not numeric"),
-        ({"X": _with(X, (2, 1), np.inf)}, "row 2, column 1 is inf"),
-        ({"X": sparse.csr_array(_with(X, (2, 1), -np.inf))}, "row 2, column 1 is -inf"),
         ({"X": _with(_with(X, (2, 1), np.inf), (0, 1), np.nan)}, "row 2, column 1 is inf"),
         ({"y": Y[:3]}, "one grade per row"),
         ({"y": [[grade] for grade in Y]}, "shape"),
@@ -133,7 +122,6 @@ def test_the_constructor_refuses_what_breaks_a_rule(changed: dict[str, Any], mes
         ({"y": np.array(Y) * 1j}, "Complex data not supported: y"),
         ({"y": ["1", "0", "2", "0"]}, "not text"),
         ({"y": [10**400, 0, 2, 0]}, "not numeric"),
-        ({"document_ids": np.zeros((4, 2))}, "flat"),
         ({"document_ids": 3}, "flat"),
         ({"feature_names": ["1", 1, "b"]}, "several features are called '1'"),
     ],

@@ -9,9 +9,8 @@ from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
 from ranktune.solvers.core.arrays import Matrix
 from ranktune.solvers.core.arrays import dense as to_dense
-from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.scaling import check_scaling, factors, query_factors, weighted_means, without_level
+from ranktune.solvers.data.scaling import factors, query_factors, weighted_means, without_level
 
 
 def features() -> Any:
@@ -84,14 +83,6 @@ def test_single_precision_is_summed_in_double(hard_queries: Queries) -> None:
     for scaling in ("standard", "minmax"):
         single, double = (query_factors(hard_queries.with_features(Z), scaling) for Z in (X, X.astype(np.float64)))
         np.testing.assert_allclose(single, double, rtol=1e-12)
-
-
-@pytest.mark.parametrize("of", [factors, query_factors])
-def test_an_unknown_scaling_is_told_the_nearest(hard_queries: Queries, of: Any) -> None:
-    with pytest.raises(ParameterError, match="Did you mean 'minmax'"):
-        check_scaling("min-max")
-    with pytest.raises(ParameterError, match="scaling='std' is unknown"):
-        of(hard_queries, "std")
 
 
 def test_values_without_the_level_of_their_query(hard_queries: Queries) -> None:

@@ -15,7 +15,6 @@ from ranktune.solvers.linear.pointwise import LogisticRanker, RidgeRanker
 from ranktune.solvers.linear.presets import ElasticRank, LambdaRank, ListNet
 from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.linear.ranker import Ranker
-from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy
 from ranktune.solvers.losses.pair_weights import DeltaNDCG
 from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
@@ -150,17 +149,9 @@ def test_the_path_counts_the_steps_of_the_optimizer(parameters: Any, name: str |
     [
         ({"loss": "hinge"}, ParameterError, "loss='hinge' is unknown.*pairwise_hinge"),
         ({"pair_weight": "ndgc"}, ParameterError, "pair_weight='ndgc' is unknown. Did you mean 'ndcg'"),
-        ({"penalty": "l3"}, ParameterError, "penalty='l3' is unknown"),
-        ({"optimizer": "newtn"}, ParameterError, "optimizer='newtn' is unknown. Did you mean 'newton'"),
         ({"optimizer": "tgd", "penalty": "l1", "schedule": "root"}, ParameterError, "schedule='root'"),
         ({"l1": -1.0}, ParameterError, "l1=-1.0"),
-        ({"at": 0}, ParameterError, "at=0"),
-        ({"iterations": 0}, ParameterError, "iterations=0"),
-        ({"scaling": "list"}, ParameterError, "scaling='list' is unknown"),
         ({"optimizer": "newton", "penalty": "l2"}, IncompatibleParts, "Newton cannot minimise"),
-        ({"optimizer": "lbfgs"}, IncompatibleParts, "LBFGS needs Penalty.gradient, and ElasticNet has none"),
-        ({"optimizer": "rda", "loss": "softmax"}, IncompatibleParts, "RDA needs Loss.rule"),
-        ({"loss": SoftmaxCrossEntropy(), "pair_weight": DeltaNDCG(3)}, IncompatibleParts, "has no pair weight"),
     ],
 )
 def test_what_cannot_be(parameters: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -144,8 +144,6 @@ def test_bad_parameters(parameters: dict[str, Any], match: str) -> None:
 def test_prepared_refuses_what_cannot_be_learnt_from(hard_queries: Queries) -> None:
     with pytest.raises(DataError, match=r"no query has both relevant and other documents\. Lower relevant_from"):
         prepared(DominationLoss("two", relevant_from=99.0), hard_queries)
-    with pytest.raises(ParameterError, match="margin has 2 values for the grades"):
-        prepared(DominationLoss(margin=(0.0, 1.0)), hard_queries)
 
 
 def test_equal_by_value_and_hashable() -> None:

@@ -11,10 +11,8 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.parts import weights_of
-from ranktune.solvers.linear.presets import ElasticRank
 from ranktune.solvers.losses.pair_weights import NoisyNDCG, NoisyNeighbours
 from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseLoss, PairwiseSquaredHinge
-from tests.solvers.linear.test_ranker import graded as linear_queries
 from tests.solvers.losses.test_pairwise import phi
 from tests.solvers.losses.test_smoothed import graded, noise, pair_weights
 
@@ -74,8 +72,6 @@ def test_they_are_tried_where_weights_may_follow_the_ranking() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_refused(name: str) -> None:
-    with pytest.raises(ParameterError, match=rf"pair_weight='{name}' is unknown"):
-        ElasticRank(pair_weight=name).fit(linear_queries())
     weight: Any = NoisyNDCG if name == "smoothed" else NoisyNeighbours
     with pytest.raises(ParameterError, match=r"samples=0"):
         weight(samples=0)

@@ -59,9 +59,7 @@ def test_names_as_people_write_them(written: str) -> None:
     assert str(metric) == expected and parse_metric(expected) == metric
 
 
-@pytest.mark.parametrize(
-    ("written", "meant"), [("ndcg_10", "ndcg@10"), ("NDCG10", "ndcg@10"), ("prec-5", "prec@5"), ("ndgc@10", "ndcg")]
-)
+@pytest.mark.parametrize(("written", "meant"), [("ndcg_10", "ndcg@10"), ("NDCG10", "ndcg@10"), ("prec-5", "prec@5")])
 def test_a_wrong_name_is_answered_with_the_nearest(written: str, meant: str) -> None:
     with pytest.raises(ParameterError, match=f"Did you mean '{meant}'"):
         parse_metric(written)

@@ -193,11 +193,6 @@ def test_parts_that_do_not_compose_are_named(optimizer: OnePassOptimizer, penalt
         check_parts(PairwiseHinge(), penalty, optimizer, lambda: ONE_PASS)
 
 
-def test_a_loss_that_the_kernels_do_not_know_is_named() -> None:
-    with pytest.raises(IncompatibleParts, match=r"FOBOS needs Loss.rule, and object has none"):
-        check_parts(object(), L2(0.1), FOBOS(), lambda: ONE_PASS)
-
-
 def test_overflow_is_an_error_with_the_way_out() -> None:
     queries = sparse_lists(6, n_lists=900)
     with pytest.raises(ParameterError, match=r"overflowed within \d+ lists: eta0=1e\+06.*Lower eta0"):

@@ -16,7 +16,7 @@ from scipy import sparse
 from typer.testing import CliRunner
 
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.studies.benchmarks import cases, memory, serving, solvers
+from ranktune.studies.benchmarks import cases, serving, solvers
 from ranktune.studies.benchmarks.__main__ import app
 from ranktune.studies.benchmarks.results import BenchmarkResult, Measurement, goals_table
 from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, drawn, markdown, text_of
@@ -40,7 +40,6 @@ def stored(folder: Path, *arguments: str) -> Any:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solvers, "data", lambda name: SMALL[name]())
-    monkeypatch.setattr(memory, "case", lambda name: SMALL[name]())
 
 
 def test_cases_are_what_they_say() -> None:
@@ -89,26 +88,6 @@ def test_an_error_gives_one_message(arguments: tuple[str, ...], message: str) ->
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 2
     assert done.stderr.startswith("error: ") and message in done.stderr
-
-
-@pytest.mark.thorough
-def test_peak_memory_is_measured_in_a_separate_process(small: None, tmp_path: Path) -> None:
-    held = np.ones(300 << 17)  # 300 MB here are not there
-    for name in ("a", "d"):
-        (table,) = stored(tmp_path, "memory", "--solver", "RankSVM", "--case", name).tables
-        (row,) = table.rows
-        assert row["solver"] == "RankSVM" and 50.0 < row["peak MB"] < 300.0
-    assert held[0] == 1.0
-
-
-@pytest.mark.thorough
-def test_a_pass_is_compared_with_one_configuration_alone(tmp_path: Path) -> None:
-    options = ["one-pass", "--queries", "80", "--features", "50", "--configurations", "8", "--repeats", "1"]
-    (times,) = stored(tmp_path, *options).tables
-    mixes = {(row["features"], row["solvers"]) for row in times.rows}
-    assert mixes == {(case, mix) for case in ("136 dense", "50 sparse") for mix in ("ElasticRank", "SOLAR1", "both")}
-    assert all(row["race/alone"] > 0.0 for row in times.rows)
-    assert [row["wanted"] for row in times.rows] == ["all/alone <= 3"] * 3 + [""] * 3
 
 
 def test_a_goal_is_met_or_not_and_a_benchmark_without_a_result_missing(tmp_path: Path) -> None:

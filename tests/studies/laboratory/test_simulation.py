@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ from ranktune.studies.laboratory.simulation import (
     reached_by,
 )
 from ranktune.studies.laboratory.suggestions import DecisionRules, constants
-from ranktune.tuner.policy.policy import POLICY
+from ranktune.studies.laboratory.thresholds import READ, halved_and_doubled, varied
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.storage.attributes import UNFINISHED
 from ranktune.tuner.storage.record import seconds_of
@@ -77,11 +78,9 @@ def tried(result: Simulated) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("name", ["drawn-3", "drawn-19"])
 def test_the_clock_exceeds_the_budget_by_no_more_than_what_precedes_a_trial(seconds: float, name: str) -> None:
     result = ran(known(task=name), seconds)
-    assert result.trials()
-    assert result.ended <= seconds + A_TRIAL + A_SUGGESTION
-    moments = [moment for trial in result.trials() for moment in (trial.datetime_start, trial.datetime_complete)]
-    known_moments = [moment for moment in moments if moment is not None]
-    assert known_moments == sorted(known_moments) and len(known_moments) == len(moments)
+    moments = [at for trial in result.trials() for at in (trial.datetime_start, trial.datetime_complete) if at]
+    assert moments == sorted(moments) and len(moments) == 2 * len(result.trials())
+    assert moments[-1].timestamp() <= seconds + A_TRIAL + A_SUGGESTION
 
 
 def test_more_time_is_more_trials_until_the_table_has_no_more() -> None:
@@ -178,16 +177,20 @@ def test_regret_is_never_negative(seconds: float) -> None:
 
 
 def test_every_number_of_the_policy_can_be_varied() -> None:
-    for name in constants():
-        varied = DecisionRules.parse(f"{name}=7").policy
-        group, _, own = name.rpartition(".")
-        value = getattr(getattr(varied, group) if group else varied, own)
-        assert value == 7 and type(value) is type(getattr(getattr(POLICY, group) if group else POLICY, own))
-        assert (
-            DecisionRules.parse(f"{name}={getattr(getattr(POLICY, group) if group else POLICY, own)}")
-            == DecisionRules()
-        )
+    for name, usual in constants().items():
+        value = attrgetter(name)(DecisionRules.parse(f"{name}=7").policy)
+        assert value == 7 and type(value) is type(usual)
+        assert DecisionRules.parse(f"{name}={usual}") == DecisionRules()
     assert {"choice.ahead", "search.startup_apart", "few_queries", "significant"} <= set(constants())
+
+
+def test_half_and_twice_a_threshold_are_compared_with_it_in_pairs() -> None:
+    tasks, plan = [known(), known(task="drawn-19")], SimulationPlan([3.0], range(1))
+    nothing, _, half, _ = varied(tasks, plan, lambda line: None, ["blend.worse", "time.fixed"]).rows
+    assert nothing["gain"] == "+0.00000"
+    assert half["rule"] == "time.fixed=0.875" and str(half["trials"]) > "+0.0%"
+    assert halved_and_doubled("one_pass.kept") == ["one_pass.kept=0.35", "one_pass.kept=1.0"]
+    assert set(READ) <= set(constants())
 
 
 def test_a_summary_has_tasks_as_units() -> None:

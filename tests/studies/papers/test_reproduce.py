@@ -260,20 +260,6 @@ def test_the_command_prints_a_list_for_programs(folds: Path) -> None:
     assert "of" in done.stderr and "Fold2" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("ranksvm",), "no data were given. Add --data FOLDER, which holds Fold1 ... Fold5"),
-        (("ranksvm", "--data", "."), "is not a LETOR folder, which holds Fold1/train.txt"),
-        (("solr", "--data", "."), "there is no paper 'solr' to reproduce. Did you mean 'solar'?"),
-        (("ranksvm", "--data", ".", "--dataset", "MQ20"), "there is no published data set 'MQ20'"),
-        (("ranksvm", "--data", ".", "--data", ".", "--dataset", "MQ2008"), "names one data set, but 2 folders"),
-    ],
-)
-def test_wrong_arguments_are_explained(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
-    assert message in ranktune("reproduce", *arguments, cwd=tmp_path, check=2).stderr
-
-
 def test_one_data_set_is_given_once(folds: Path) -> None:
     assert load_dataset(folds).name == folds.name
     with pytest.raises(ParameterError, match="both hold"):

@@ -19,6 +19,7 @@ from ranktune.tuner.policy.actions import (
     Untried,
 )
 from ranktune.tuner.policy.next_trial import (
+    CUT,
     LITTLE_GAIN,
     NO_TIME,
     NOTHING_LEFT,
@@ -90,7 +91,7 @@ def test_of_models_that_were_suggested_only_those_as_good_as_the_best_continue()
 def test_no_action_needs_more_than_the_time_left(left: float, is_cut: bool) -> None:
     usual = {"RankSVM": SearchAccount(usual={"RankSVM": 3.0}), "GBDTRanker": SearchAccount(usual={"GBDTRanker": 50.0})}
     known = replace(EVERYTHING, accounts=usual, is_cut=is_cut)
-    share = POLICY.search.cut if is_cut else 1.0
+    share = CUT if is_cut else 1.0
     needed = {id(one.params): 3.0 for one in (LINEAR, OTHER)}
     needed |= {id(one.params): 50.0 * share for one in (TREES, FURTHER)}
     needed |= {id(FIRST.params): 0.0, id(SECOND.params): 0.0}
@@ -134,7 +135,7 @@ def test_the_time_of_a_search_is_the_odds_that_its_solver_is_the_best(behind: fl
 
 def test_once_a_model_has_grown_another_begins_only_where_a_good_part_of_it_has_room() -> None:
     known = replace(EVERYTHING, first=[TREES], unfinished=[], is_cut=True, fit_seconds=100.0)
-    least = POLICY.search.cut * 100.0
+    least = CUT * 100.0
     assert next_action(known, 1.0) == FitTrial(TREES.params)  # the first is begun in any case
     grown = replace(known, finished=frozenset({"LambdaMART"}))
     assert next_action(grown, least) == FitTrial(TREES.params)

@@ -116,8 +116,8 @@ def test_boosting_is_refitted_without_the_rounds_that_did_not_help() -> None:
 def test_the_end_has_the_fullest_form_that_takes_a_share_of_the_time(total: float) -> None:
     known = took(FOUND[0], FOUND[2], FOUND[3])
     aside = END.reserve(total, known) - REPORTING
-    best, most = 1.1 * 8.0 * 1.25 / 5, POLICY.time.leader_share * total
-    assert -1e-9 <= aside <= max(POLICY.time.end_share * total, best if best <= most else 0.0) + 1e-9
+    best, most = 1.1 * 8.0 * 1.25 / 5, POLICY.time.end_share * total
+    assert -1e-9 <= aside <= most + 1e-9
     assert aside <= END.reserve(2.0 * total, known) - REPORTING + 1e-9
     assert (aside >= best - 1e-9) == (most >= best)
     growing = END.reserve(total, known, growing=True) - REPORTING
@@ -181,8 +181,8 @@ def test_bags_are_of_trees_of_few_queries() -> None:
 
 
 def test_the_time_is_a_small_share_of_that_of_the_study() -> None:
-    assert explaining(1.0, np.inf) == POLICY.time.explained_least
+    assert explaining(1.0, np.inf) == 0.5
     assert explaining(100.0, np.inf) == pytest.approx(3.0)
-    assert explaining(1e6, np.inf) == POLICY.time.explained_most
+    assert explaining(1e6, np.inf) == 20.0
     assert explaining(100.0, 4.0) == 1.0
     assert explaining(100.0, -1.0) == 0.0

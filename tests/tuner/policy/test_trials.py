@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranktune.tuner.policy.policy import POLICY
-from ranktune.tuner.policy.reserve import ahead, close
+from ranktune.tuner.policy.reserve import AVERAGED, ahead, close
 
 GENERATOR = np.random.default_rng(0)
 
@@ -46,6 +46,6 @@ def test_those_close_to_the_best_are_averaged_each_once() -> None:
     assert close([far, near, base, base.copy()]) == [2, 1]
     assert close([near, far], policy=replace(POLICY, choice=replace(POLICY.choice, close=0.0))) == [0]
     lucky = [base + 0.001 * generator.normal(size=60) for _ in range(20)]
-    assert len(close(lucky)) <= POLICY.choice.averaged
+    assert len(close(lucky)) <= AVERAGED
     weighted = close([base, np.where(np.arange(60) < 30, base + 0.1, base - 0.1)], np.repeat([0.0, 1.0], 30))
     assert weighted == [0]

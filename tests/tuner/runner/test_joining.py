@@ -22,7 +22,7 @@ from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.splits.store import store
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage
-from ranktune.tuner.storage.leases import WAITING
+from ranktune.tuner.storage.leases import WAITING, Offer
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.home import find_folder
 from ranktune.tuner.workers.executor import Processes
@@ -60,7 +60,7 @@ def log(folder: Path, name: str) -> list[str]:
 
 
 def test_a_second_launch_is_refused_and_with_join_helps(folder: Path) -> None:
-    command = ["tune", "train.txt", "--test", "test.txt", *SOLVERS, "--trials", "60", "--jobs", "1", "--name", "n"]
+    command = ["tune", "train.txt", "--test", "test.txt", *SOLVERS, "--trials", "120", "--jobs", "1", "--name", "n"]
     owner = start(folder, *command)
     while not (folder / "ranktune-runs" / "n" / "record.db").exists():
         time.sleep(0.1)
@@ -75,7 +75,7 @@ def test_a_second_launch_is_refused_and_with_join_helps(folder: Path) -> None:
     assert "joined n" in heard
     _, errors = owner.communicate(timeout=60)
     assert owner.returncode == 0, errors
-    assert json.loads(out)["trials"] == 60
+    assert json.loads(out)["trials"] == 120
     assert any('"worker_joined"' in line for line in log(folder, "n"))
 
 
@@ -156,7 +156,7 @@ def test_a_worker_puts_back_what_a_newer_version_offers_meanwhile(declared: tupl
     class Study(DatabaseStudy):
         def splits(self) -> list[JoinedSplit]:
             if not self._splits:
-                super().splits()[0].leases.offer(0, {"solver": "RankSVM", "RankSVM.C": 1.0})
+                super().splits()[0].leases.offer(Offer(0, {"solver": "RankSVM", "RankSVM.C": 1.0}))
                 changed(url, version="9.9.9")
             return super().splits()
 

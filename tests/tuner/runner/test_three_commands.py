@@ -19,7 +19,14 @@ from tests.tuner.runner.test_joining import start, write
 SOON = 240.0
 TRIALS = 120
 FAST = ("--solver", "RankSVM", "--solver", "RidgeRanker", "--sampler", "random", "--jobs", "1")
-TUNE = ("tune", "train.txt", *FAST, "--full", "--name", "n", "--trials", str(TRIALS), "--json")
+STUDY = f"""data = "train.txt"
+name = "n"
+solvers = ["RankSVM", "RidgeRanker"]
+sampler = "random"
+full = true
+trials = {TRIALS}
+"""
+TUNE = ("tune", "n.toml", "--jobs", "1", "--json")
 RETUNE = ("retune", "shop", "train.txt", "--as", "new", "--jobs", "1", "--json")
 
 
@@ -43,6 +50,7 @@ def test_tune_a_worker_and_retune_share_a_database_that_was_empty(postgres: Serv
     alone.mkdir()
     write(graded(120, 0), alone / "old.txt")
     write(graded(120, 1), alone / "train.txt")
+    (alone / "n.toml").write_text(STUDY)
     ended(alone, "tune", "old.txt", *FAST, "--name", "shop", "--trials", "6", "--json")
     shutil.copytree(alone, together)
     expected = [ended(alone, *TUNE), ended(alone, *RETUNE)]
@@ -50,7 +58,7 @@ def test_tune_a_worker_and_retune_share_a_database_that_was_empty(postgres: Serv
     at = ("--storage", url)
     (together / "worker").mkdir()
     processes = [
-        start(together / "worker", "worker", "--name", "n", "--jobs", "1", *at),
+        start(together / "worker", "resume", "n", "--join", "--jobs", "1", *at),
         start(together, *TUNE, *at),
         start(together, *RETUNE, *at),
     ]

@@ -14,7 +14,7 @@ import pytest
 from ranktune.solvers.core.errors import ResultRefused, TooLong, WorkerLost, WorkersAway
 from ranktune.tuner.evaluation.task import Rounds, Task, TaskOutcome, report
 from ranktune.tuner.search.dispatcher import GRACE, LANES, Clock, Dispatcher, Running, own_name
-from ranktune.tuner.storage.leases import LEASED, WAITING, Lease, Leases
+from ranktune.tuner.storage.leases import LEASED, WAITING, Lease, Leases, Offer
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.events import Events, read_events
 from ranktune.tuner.workers.executor import InProcess
@@ -91,8 +91,7 @@ class Place:
         self.theirs.join(name, "far", 1, jobs, "1")
 
     def claim(self, name: str = "far:1/joined") -> Lease:
-        lease = self.theirs.claim(name)
-        assert lease is not None
+        (lease,) = self.theirs.claim(name)
         return lease
 
     def rows(self) -> dict[int, Lease]:
@@ -121,6 +120,7 @@ def requested(number: int) -> Running:
 def start(dispatcher: Dispatcher, *numbers: int) -> None:
     for number in numbers:
         dispatcher.start(requested(number))
+    dispatcher.offer()
 
 
 def test_there_is_room_for_own_lanes_and_for_those_of_who_joined(place: Place) -> None:
@@ -264,15 +264,33 @@ def test_what_finished_but_was_not_recorded_is_put_back_too(place: Place) -> Non
     assert {row.state for row in place.rows().values()} == {WAITING}
 
 
-def test_stopping_leaves_what_joined_workers_have(place: Place) -> None:
+def test_stopping_takes_back_what_no_worker_has_begun_and_leaves_what_it_has(place: Place) -> None:
     dispatcher = place.dispatcher(1)
-    place.join()
+    place.join(jobs=2)
+    start(dispatcher, 0, 1, 2)
+    dispatcher.start(requested(3))
+    lease = place.claim()
+    assert lease.number == 1
+    dispatcher.withdraw()
+    assert set(place.rows()) == {0, 1}
+    start(dispatcher, 4)
+    assert list(dispatcher.stop(0.0)) == [] and dispatcher.put_back == 1
+    assert set(place.rows()) == {0, 1} and place.rows()[1].token == lease.token
+    assert place.theirs.deliver(1, lease.token, DONE)
+
+
+@pytest.mark.parametrize(("seconds", "ahead"), [(4.9, 3), (5.1, 0)])
+def test_one_is_ahead_for_each_worker_that_joined_where_trials_are_short(
+    place: Place, seconds: float, ahead: int
+) -> None:
+    dispatcher = place.dispatcher(1)
+    place.join(jobs=3)
+    assert dispatcher.free == 4, "not before it is known how long they take"
     start(dispatcher, 0, 1)
     lease = place.claim()
-    assert list(dispatcher.stop(0.0)) == []
-    assert dispatcher.put_back == 1
-    assert place.rows()[1].token == lease.token
-    assert place.theirs.deliver(1, lease.token, DONE)
+    assert place.theirs.deliver(1, lease.token, replace(DONE, begun=100.0, ended=100.0 + seconds))
+    assert len(dispatcher.completed()) == 1
+    assert dispatcher.free == 3 + ahead
 
 
 def left(place: Place, *wanted: int, jobs: int = 1) -> dict[int, Any]:
@@ -298,7 +316,7 @@ def test_lanes_of_a_coordinator_that_is_gone_cost_no_attempt(place: Place) -> No
 def test_what_ran_in_a_coordinator_that_is_gone_costs_no_attempt_and_gets_its_own_process(place: Place) -> None:
     """The coordinator may have been killed any number of times; only the process of the trial counts."""
     for _ in range(4):
-        lease = place.leases.give(3, requested(3).params, own_name())
+        lease = place.leases.give(Offer(3, requested(3).params), own_name())
         assert lease is not None
         assert lease.attempt == 1
         assert list(left(place, 3)) == [3]
@@ -306,7 +324,7 @@ def test_what_ran_in_a_coordinator_that_is_gone_costs_no_attempt_and_gets_its_ow
     dispatcher = Dispatcher(
         InProcess(), place.leases, lambda task: DONE, place.events, place.clock, "fold", lambda: apart
     )
-    assert place.leases.give(3, requested(3).params, own_name()) is not None
+    assert place.leases.give(Offer(3, requested(3).params), own_name()) is not None
     assert list(dispatcher.unfinished([3])) == [3]
     dispatcher.resume(requested(3))
     for attempt in (1, 2):
@@ -324,7 +342,7 @@ def test_what_ran_in_a_coordinator_that_is_gone_costs_no_attempt_and_gets_its_ow
 
 
 def test_a_process_of_its_own_ends_with_the_trials_and_both_are_heard_while_they_run(place: Place) -> None:
-    assert place.leases.give(3, requested(3).params, own_name()) is not None
+    assert place.leases.give(Offer(3, requested(3).params), own_name()) is not None
     folder = place.folder
 
     def objective(task: Task) -> TaskOutcome:

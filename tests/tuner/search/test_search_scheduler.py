@@ -9,6 +9,7 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.names import COMPOSED
 from ranktune.tuner.policy.next_trial import most_in_vain
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.registry import make_sampler
@@ -29,7 +30,7 @@ def standing() -> float:
 
 
 def finished(params: dict[str, Value], value: float | None = 0.5, **attributes: object) -> FrozenTrial:
-    known = replace(STUDY, solvers=(*STUDY.solvers, *GROWING)).union_space().distributions
+    known = replace(STUDY, solvers=(*STUDY.solvers, *GROWING, COMPOSED)).union_space().distributions
     state = TrialState.FAIL if value is None else TrialState.COMPLETE
     by_name = {name: known[name] for name in params}
     return create_trial(state=state, value=value, params=params, distributions=by_name, user_attrs=attributes)
@@ -99,6 +100,27 @@ def test_together_the_sampler_chooses_the_solver() -> None:
     assert len(result) == 40
     assert result[:3] == STUDY.union_space().defaults()
     assert Counter(solvers(result))["BestFeature"] > 1
+
+
+@pytest.mark.parametrize("composed_leads", [False, True])
+def test_compositions_have_a_search_of_their_own(composed_leads: bool) -> None:
+    """Ten of them while another solver leads, one for each other trial while they lead; only then they are in vain."""
+    study, most = replace(STUDY, solvers=(*STUDY.solvers, COMPOSED), trials=None), POLICY.search.compositions
+    scheduler, number, found = SearchScheduler(study, study.union_space(), clock=standing), 0, list[object]()
+    while (params := begun(scheduler, number, float("inf"))) is not None and number < 200:
+        better = (params["solver"] == COMPOSED) == composed_leads
+        scheduler.tell(number, finished(params), 1.0, ALIKE + 0.1 * better)
+        found.append(params["solver"])
+        number += 1
+    counts, others = Counter(found), len(found) - found.count(COMPOSED)
+    assert counts[COMPOSED] in ((others, others - 1) if composed_leads else (min(most, others),))
+    assert min(counts.values()) >= 1 and number < 200
+    assert all(abs(2 * found[:end].count(COMPOSED) - end) <= 4 for end in range(4, 2 * min(most, others)))
+    assert scheduler.state.in_vain == POLICY.search.most_in_vain
+    assert (others > POLICY.search.most_in_vain) != composed_leads
+    few = replace(study, trials=9)  # too few to give some away
+    assert SearchScheduler(few, few.union_space()).state.compositions == 0
+    assert SearchScheduler(study, study.union_space(), timed=True).state.compositions == 0
 
 
 def shared() -> SearchScheduler:

@@ -8,12 +8,13 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.tuner.evaluation.task import TaskOutcome
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.policy.reserve import finalists
 from ranktune.tuner.selection.finals import Candidate, best_by_solver
-from ranktune.tuner.selection.finished_trials import best_candidates, set_aside
+from ranktune.tuner.selection.finished_trials import best_candidates, best_composition, set_aside
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.declaration import Study
 
@@ -40,6 +41,34 @@ def test_the_best_few_trials_of_each_solver_are_candidates(tmp_path: Path) -> No
     assert [c.params["C"] for c in result[:2]] == [0.02, 0.04]
     assert [c.trials for c in result] == [6, 6, 1, 6]
     assert POLICY.choice.per_solver == 3
+
+
+def test_the_best_composition_leads_the_default_by_its_paired_difference(tmp_path: Path) -> None:
+    """It is among those within the limits; one that failed was not tried, others of the same parts are no more."""
+    space, scores = Study(solvers=("Ranker",)).union_space(), np.random.default_rng(2).random((4, 30))
+    scores[0] -= 0.2  # the default
+    record, default = Record(tmp_path, "s", STUDY.metric), space.defaults()[0]
+    svm: dict[str, Value] = {"Ranker.loss": "pairwise_hinge", "Ranker.pair_weight": "uniform"}
+    for number, changed in enumerate([{}, svm, {**svm, "Ranker.l1": 0.03}]):
+        outcome = TaskOutcome({STUDY.metric: scores[number]}, nonzeros=float(10 * number))
+        record.append(number, default | changed, space.distributions, outcome)
+    failed = default | {"Ranker.loss": "pairwise_squared_hinge"}
+    record.append(3, failed, space.distributions, TaskOutcome(error="x"))
+    every, within = best_composition(record, {}), best_composition(record, {"nonzeros": 10.0})
+    alone, nothing = best_composition(record, {"nonzeros": 0.0}), best_composition(record, {"nonzeros": -1.0})
+    record.close()
+    best = max((1, 2), key=lambda number: scores[number].mean())
+    for found, number in ((every, best), (within, 1)):
+        assert found is not None and found.lead is not None
+        difference = scores[number] - scores[0]
+        assert found.parts == "pairwise_hinge + uniform + elastic_net + gradient_steps" and (
+            found.tried,
+            found.different,
+        ) == (3, 2)
+        assert found.lead.mean == pytest.approx(difference.mean())
+        half = 1.96 * difference.std() / np.sqrt(30)
+        assert found.lead.high - found.lead.mean == pytest.approx(half) == found.lead.mean - found.lead.low
+    assert alone is not None and alone.lead is None and nothing is None
 
 
 @pytest.mark.parametrize(("solver", "parameter"), [("GBDTRanker", "l2"), ("RankSVM", "C")])

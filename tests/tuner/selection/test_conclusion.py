@@ -11,7 +11,7 @@ from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.views import compare, overview
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.selection.results import Result, load_result
-from ranktune.tuner.selection.rows import MARGIN, Failure, TuningGain, alternatives, combined, is_as_good
+from ranktune.tuner.selection.rows import MARGIN, Composition, Failure, TuningGain, alternatives, combined, is_as_good
 from ranktune.tuner.statistics.measured import Interval
 from tests.support.study_samples import concluded, row_of, study_data
 
@@ -63,7 +63,8 @@ def test_without_test_queries_or_an_estimate_it_says_so() -> None:
 
 
 def test_a_baseline_is_named_from_the_data() -> None:
-    assert "such as --baseline column:bm25." in result(baselines=("bm25",)).conclusion.gain
+    assert "such as baseline='column:bm25'." in result(baselines=("bm25",)).conclusion.gain
+    assert 'such as baseline="column:a\'s".' in result(baselines=("a's",)).conclusion.gain
 
 
 def test_evidence_is_combined_by_its_precision() -> None:
@@ -123,14 +124,20 @@ def test_failures_and_early_stopping_are_counted() -> None:
     assert "2 trials failed, the last (RankSVM) with: not refitted" in text
 
 
-def test_what_ranker_was_composed_of_is_counted_over_folds() -> None:
-    newton = {"loss": "pairwise_hinge", "pair_weight": "uniform", "penalty": "l2", "optimizer": "newton", "l2": 0.1}
-    sparse = {"loss": "softmax", "penalty": "l1", "optimizer": "owlqn", "l1": 0.1}
-    splits = [result(row_of("RankSVM"), row_of("Ranker", 1, params=params)) for params in (newton, sparse, newton)]
-    assert "Ranker does best composed of softmax + l1 + owlqn." in said(splits[1])
-    assert "pairwise_hinge + uniform + l2 + newton on 2, softmax + l1 + owlqn on 1 folds." in said(
-        replace(splits[0], folds=tuple(splits))
+def test_the_best_composition_is_named_where_enough_were_tried() -> None:
+    newton = Composition("pairwise_hinge + uniform + l2 + newton", 8, 6, Interval(0.02, 0.01, 0.03))
+    sparse = Composition("softmax + l1 + owlqn", 12, 9, Interval(0.04, 0.03, 0.05))
+    splits = [result(composition=each) for each in (newton, sparse, newton)]
+    text = "12 configurations of Ranker, in 9 compositions, softmax + l1 + owlqn is best: by validation +0.0400 ("
+    assert f"{text}+0.0300 to +0.0500) against the first." in said(splits[1])
+    assert "configurations of Ranker" not in said(result(composition=replace(newton, tried=7)))
+    assert "pairwise_hinge + uniform + l2 + newton is best." in said(result(composition=replace(newton, lead=None)))
+    over = said(replace(splits[0], composition=None, folds=tuple(splits)))
+    assert (
+        "in 21 compositions, pairwise_hinge + uniform + l2 + newton on 2, softmax + l1 + owlqn on 1 folds is best"
+        in over
     )
+    assert "+0.0267" in over  # of equal widths the mean
 
 
 def test_pages_have_the_same_answers() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -14,7 +15,7 @@ from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.task import TaskOutcome
 from ranktune.tuner.policy.policy import POLICY, Race
 from ranktune.tuner.storage.database import RACES
-from ranktune.tuner.storage.leases import Lease, Leases
+from ranktune.tuner.storage.leases import Lease, Leases, Offer
 from ranktune.tuner.storage.record import Record
 from tests.support.clocks import Clock
 from tests.tuner.storage.test_record import DISTRIBUTIONS
@@ -39,10 +40,11 @@ def leases(tmp_path: Path, clock: Clock, storage_url: str | None) -> Iterator[Le
     record.close()
 
 
-def some(lease: Lease | None) -> Lease:
-    """Return a lease that was given or claimed."""
-    assert lease is not None
-    return lease
+def some(lease: Lease | list[Lease] | None) -> Lease:
+    """Return a lease that was given, or the only one that was claimed."""
+    (result,) = lease if isinstance(lease, list) else [lease]
+    assert result is not None
+    return result
 
 
 def states(leases: Leases) -> dict[int, str]:
@@ -50,7 +52,7 @@ def states(leases: Leases) -> dict[int, str]:
 
 
 def test_a_lease_holds_the_parameters_to_the_last_bit(leases: Leases) -> None:
-    given = some(leases.give(7, PARAMS | {"A.y": np.float64(1) / 3}, "lane", limit=1.5))
+    given = some(leases.give(Offer(7, PARAMS | {"A.y": np.float64(1) / 3}, limit=1.5), "lane"))
     (row,) = leases.rows()
     assert row == given
     assert (row.number, row.attempt, row.worker, row.limit, row.joined) == (7, 1, "lane", 1.5, False)
@@ -60,68 +62,52 @@ def test_a_lease_holds_the_parameters_to_the_last_bit(leases: Leases) -> None:
 
 def test_what_is_offered_is_claimed_once_the_first_first(leases: Leases) -> None:
     for number in (2, 0, 1):
-        leases.offer(number, PARAMS)
-    leases.offer(1, {"solver": "B"})  # again: nothing happens
+        leases.offer(Offer(number, PARAMS))
+    leases.offer(Offer(1, {"solver": "B"}))  # again: nothing happens
     claimed = [some(leases.claim(worker)) for worker in "abc"]
     assert [(lease.number, lease.worker) for lease in claimed] == [*enumerate("abc")] and claimed[0].joined
     assert len({lease.token for lease in claimed}) == 3 and all(lease.params == PARAMS for lease in claimed)
-    assert leases.claim("d") is None
+    assert leases.claim("d") == []
 
 
 def test_what_many_claim_at_once_is_each_trial_of_one(tmp_path: Path, storage_url: str | None) -> None:
     owner = Record(tmp_path, "s", "map", storage_url)
-    for number in range(24):
-        owner.leases.offer(number, PARAMS)
+    owner.leases.offer(*(Offer(number, PARAMS) for number in range(48)))
 
     def delivered(worker: str) -> list[int]:
-        record = Record(tmp_path, "s", "map", storage_url)
-        claimed = [*iter(partial(record.leases.claim, worker), None)]
+        record, count = Record(tmp_path, "s", "map", storage_url), "abcd".index(worker) + 1
+        batches = [*iter(partial(record.leases.claim, worker, count), [])]
+        assert max(map(len, batches), default=1) <= count
+        claimed = [*chain.from_iterable(batches)]
         assert all(record.leases.deliver(lease.number, lease.token, DONE) for lease in claimed)
         record.close()
         return [lease.number for lease in claimed]
 
     with ThreadPoolExecutor(4) as pool:
         numbers = [*chain.from_iterable(pool.map(delivered, "abcd"))]
-    assert sorted(numbers) == sorted(lease.number for lease, _ in owner.leases.collect()) == [*range(24)]
+    assert sorted(numbers) == sorted(lease.number for lease, _ in owner.leases.collect()) == [*range(48)]
     owner.close()
 
 
-def test_whom_a_trial_is_raced_against_goes_with_it_to_the_last_bit(leases: Leases) -> None:
-    incumbent = np.array([0.1 + 0.2, np.nan, 1.0 / 3.0])
-    leases.offer(0, PARAMS, incumbent=incumbent)
-    leases.offer(1, PARAMS)
-    leases.offer(1, PARAMS, incumbent=incumbent)  # again: nothing happens
-    first, second = some(leases.claim("a")), some(leases.claim("b"))
-    assert bits(first) == incumbent.tobytes() and second.incumbent is None
-    leases.give_back([first.token])
-    assert bits(some(leases.claim("c"))) == incumbent.tobytes()
-    leases.set_race(1, incumbent[::-1])
-    leases.give_back([second.token])
-    assert bits(some(leases.claim("d"))) == incumbent[::-1].tobytes()
-    for number in (0, 1):
-        leases.close(number)
-        leases.offer(number, PARAMS)
-        assert some(leases.claim("e")).incumbent is None
+def test_what_a_trial_is_raced_against_goes_with_it_to_the_last_bit(leases: Leases) -> None:
+    scores = np.array([0.1 + 0.2, np.nan, 1.0 / 3.0])
+    raced = Offer(0, PARAMS, incumbent=scores, race=Race(level=0.1 + 0.2, min_queries=3), path=True)
+    plain = Offer(0, PARAMS)
 
+    def check(expected: Offer) -> None:
+        lease = some(leases.claim("w"))
+        assert np.asarray(lease.incumbent).tobytes() == np.asarray(expected.incumbent).tobytes()
+        assert (lease.race, lease.path) == (expected.race, expected.path)
+        leases.give_back([lease.token])
 
-def bits(lease: Lease) -> bytes:
-    return np.asarray(lease.incumbent).tobytes()
-
-
-def test_a_trial_carries_when_it_is_stopped(leases: Leases) -> None:
-    races = [Race(level=0.1 + 0.2, min_queries=3), POLICY.race]
-    for number, race in enumerate(races):
-        leases.offer(number, PARAMS, race=race)
-    leases.offer(1, PARAMS, race=races[0])  # again: nothing happens
-    claimed = [some(leases.claim(worker)) for worker in "ab"]
-    assert [lease.race for lease in claimed] == races
-    leases.give_back([lease.token for lease in claimed])
-    for number, race in enumerate(races[::-1]):
-        leases.set_race(number, None, race)
-    assert [lease.race for lease in map(leases.claim, "cd") if lease] == races[::-1]
-    leases.close(1)
-    leases.offer(1, PARAMS)
-    assert some(leases.claim("e")).race == POLICY.race
+    for first, second in ((raced, plain), (plain, replace(raced, incumbent=scores[::-1]))):
+        leases.offer(first)
+        leases.offer(second)  # again: nothing happens
+        check(first)
+        leases.set_race(second)
+        check(second)
+        check(second)
+        leases.close(0)
 
 
 def test_a_database_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
@@ -129,7 +115,7 @@ def test_a_database_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
     record = Record(tmp_path, "s", "map")
     earlier = Leases(record.storage, "s")
     for number in (0, 1):
-        earlier.offer(number, PARAMS, race=Race(min_queries=3))
+        earlier.offer(Offer(number, PARAMS, race=Race(min_queries=3)))
     with earlier.engine.begin() as connection:
         RACES.drop(connection)
     opened = Record(tmp_path, "s", "map")
@@ -143,34 +129,44 @@ def test_a_database_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
 
 
 def test_the_owner_takes_back_what_it_offered_but_not_what_is_claimed(leases: Leases) -> None:
-    leases.offer(0, PARAMS)
-    leases.offer(1, PARAMS)
+    leases.offer(Offer(0, PARAMS))
+    leases.offer(Offer(1, PARAMS))
     leases.claim("w")
-    assert leases.give(0, PARAMS, "lane") is None
-    assert not some(leases.give(1, PARAMS, "lane")).joined
-    assert leases.claim("w") is None
+    assert leases.give(Offer(0, PARAMS), "lane") is None
+    assert not some(leases.give(Offer(1, PARAMS), "lane")).joined
+    assert leases.claim("w") == []
+
+
+def test_only_what_no_worker_has_begun_is_withdrawn(leases: Leases) -> None:
+    leases.offer(*(Offer(number, PARAMS, incumbent=np.ones(2)) for number in range(4)))
+    first, _ = leases.claim("w", 2)
+    leases.reissue(0, first.token)
+    assert leases.withdraw([0, 1, 2]) == {2}
+    assert states(leases) == {0: "waiting 2", 1: "leased 1", 3: "waiting 1"}
+    leases.offer(Offer(2, PARAMS))
+    assert [lease.incumbent is None for lease in leases.claim("v", 4)] == [False, True, False]
 
 
 def test_a_lost_trial_is_given_out_once_more_with_the_same_parameters(leases: Leases) -> None:
-    first = some(leases.give(0, PARAMS, "lane"))
+    first = some(leases.give(Offer(0, PARAMS), "lane"))
     reissued = some(leases.reissue(0, first.token))
     assert (reissued.attempt, reissued.state, reissued.params) == (2, "waiting", PARAMS)
-    second = some(leases.give(0, {"other": 1}, "lane"))
+    second = some(leases.give(Offer(0, {"other": 1}), "lane"))
     assert (second.attempt, second.params) == (2, PARAMS)
     assert leases.reissue(0, first.token) is None  # a stale token
     assert states(leases) == {0: "leased 2"}
     assert leases.reissue(0, second.token) is None
     assert states(leases) == {0: "lost 2"}
-    assert leases.give(0, PARAMS, "lane") is None
-    assert leases.claim("w") is None
+    assert leases.give(Offer(0, PARAMS), "lane") is None
+    assert leases.claim("w") == []
 
 
 def test_what_was_interrupted_keeps_its_attempt(leases: Leases) -> None:
     for number in (0, 1):
-        lease = some(leases.give(number, PARAMS, "lane"))
+        lease = some(leases.give(Offer(number, PARAMS), "lane"))
         if number:
             leases.reissue(1, lease.token)
-            lease = some(leases.give(1, PARAMS, "lane"))
+            lease = some(leases.give(Offer(1, PARAMS), "lane"))
     leases.give_back([row.token for row in leases.rows()])
     assert states(leases) == {0: "waiting 1", 1: "waiting 2"}
     assert leases.renew([lease.token]) == set()
@@ -179,7 +175,7 @@ def test_what_was_interrupted_keeps_its_attempt(leases: Leases) -> None:
 
 
 def test_handing_in_twice_is_as_once_and_stale_tokens_are_refused(leases: Leases) -> None:
-    leases.offer(0, PARAMS)
+    leases.offer(Offer(0, PARAMS))
     lease = some(leases.claim("w"))
     assert not leases.deliver(0, "another", DONE)
     assert not leases.deliver(1, lease.token, DONE)
@@ -207,7 +203,7 @@ def lapse(leases: Leases, clock: Clock, seconds: float = PERIOD, step: float = P
 
 
 def test_a_worker_that_dies_right_after_its_claim_is_detected_within_a_period(leases: Leases, clock: Clock) -> None:
-    leases.offer(0, PARAMS)
+    leases.offer(Offer(0, PARAMS))
     leases.claim("w")
     assert lapse(leases, clock, 0.9 * PERIOD) == []
     assert lapse(leases, clock, 0.2 * PERIOD) == [(0, True)]
@@ -221,9 +217,9 @@ def test_a_worker_that_dies_right_after_its_claim_is_detected_within_a_period(le
 
 
 def test_who_renews_is_never_given_up_and_lanes_of_the_owner_are_not_looked_at(leases: Leases, clock: Clock) -> None:
-    leases.offer(0, PARAMS)
+    leases.offer(Offer(0, PARAMS))
     lease = some(leases.claim("w"))
-    leases.give(1, PARAMS, "lane")
+    leases.give(Offer(1, PARAMS), "lane")
     for _ in range(20):
         assert leases.renew([lease.token, "unknown"]) == {lease.token}
         assert lapse(leases, clock, PERIOD / 3) == []
@@ -233,7 +229,7 @@ def test_jumps_and_gaps_expire_nothing(leases: Leases, clock: Clock) -> None:
     """An owner that was asleep, or cut off from the server, gives the others time to show up first."""
     tokens = []
     for number in range(5):
-        leases.offer(number, PARAMS)
+        leases.offer(Offer(number, PARAMS))
         tokens.append(some(leases.claim("w")).token)
     for jump in (3600.0, -7200.0, 86400.0):
         assert leases.expired() == []
@@ -245,8 +241,8 @@ def test_jumps_and_gaps_expire_nothing(leases: Leases, clock: Clock) -> None:
 def test_settling_leaves_only_what_is_not_in_the_record(tmp_path: Path, storage_url: str | None) -> None:
     record = Record(tmp_path, "s", "map", storage_url)
     for number in range(3):
-        record.leases.give(number, REAL, "lane")
-    record.leases.offer(3, REAL)
+        record.leases.give(Offer(number, REAL), "lane")
+    record.leases.offer(Offer(3, REAL))
     assert record.leases.deliver(3, some(record.leases.claim("w")).token, DONE)
     other = Record(tmp_path, "s", "map", storage_url)  # has no leases of its own: appends only
     other.append(0, REAL, DISTRIBUTIONS, DONE)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 import ranktune
 from ranktune.solvers.core.errors import Damaged, StudyError
@@ -319,6 +318,3 @@ def test_a_space_is_noted_completely() -> None:
         "A.k": {"choices": ["p", None]},
         "A.n": {"low": 1, "high": 5, "log": False, "whole": True},
     }
-    assert {type(distribution) for distribution in space.distributions.values()} == {
-        FloatDistribution, IntDistribution, CategoricalDistribution,
-    }  # fmt: skip

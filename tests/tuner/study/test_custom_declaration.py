@@ -67,7 +67,7 @@ def test_what_is_missing_is_said() -> None:
     forget()
     with pytest.raises(StudyError, match=r"study 's' cannot continue here: the solver 'Mine' is not registered here"):
         restore_custom("s", study.custom)
-    with pytest.raises(StudyError, match=r"the metric 'mine' is not registered here"):
+    with pytest.raises(StudyError, match=r"the metric 'mine' is not registered here.*Call register_metric in Python"):
         restore_custom("s", {"metrics": {"mine": {"function": "", "cutoff": "none"}}})
     with pytest.raises(ParameterError, match="cannot be read"):
         Study(solvers=["Mine"], custom={"solvers": {"Mine": {"space": [{"name": "alpha"}]}}})

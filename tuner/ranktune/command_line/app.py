@@ -13,6 +13,7 @@ import os
 import sys
 import warnings
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,9 +72,9 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     print(f"warning: {_readable(message)}", file=sys.stderr)
 
 
-def _readable(message: object) -> str:
-    """Return a message with arguments written as options."""
-    return as_options(str(message), typer.main.get_command(app))
+def _readable(message: object, of: str = "") -> str:
+    """Return a message with arguments written as options, of the current or of another command."""
+    return as_options(str(message), typer.main.get_command(app), of)
 
 
 def run(begun: float) -> None:
@@ -82,7 +83,7 @@ def run(begun: float) -> None:
     A RankTuneError is one message and exit code 2 or 3, never a traceback.
     """
     from ranktune.second_signal import second_signal_ends
-    from ranktune.solvers.core.errors import AllFailed, RankTuneError
+    from ranktune.solvers.core.errors import SPELLINGS, AllFailed, RankTuneError
     from ranktune.solvers.data.columns.decisions import Undecided
     from ranktune.tuner.study.deadline import limits_of_command
 
@@ -91,6 +92,7 @@ def run(begun: float) -> None:
     shield()
     with suppress(OSError):  # a folder that was removed
         sys.path.append(str(Path.cwd()))  # where modules of the user's are: --solver module:Name
+    SPELLINGS.append(partial(_readable, of="tune"))
     try:
         with second_signal_ends(), limits_of_command(begun):
             app()
@@ -100,3 +102,5 @@ def run(begun: float) -> None:
         message = f"{error.asked}\n" if isinstance(error, Undecided) and command else error
         print(f"error: {_readable(message)}{command}", file=sys.stderr)
         sys.exit(3 if isinstance(error, AllFailed) else 2)
+    finally:
+        SPELLINGS.pop()

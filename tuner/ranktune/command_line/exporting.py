@@ -135,8 +135,9 @@ def export_file(wanted: ExportArguments) -> str:
         used = [model.feature_names[k] for k in model.used_features.tolist()]
         lines += [f"Feature: {text}." for text in model.encoding.explained(used)]
     use = format.within if model.needs_queries else format.use
-    use = use.replace("FILE", str(wanted.output or "FILE")).replace("NAME", wanted.model_name)
-    return "\n".join(filter(None, [*lines, use]))
+    output = wanted.output or Path("FILE")
+    use = use.replace("from FILE", f"from {output.stem}").replace("FILE", str(output))
+    return "\n".join(filter(None, [*lines, use.replace("NAME", wanted.model_name)]))
 
 
 def _distilled(model: Model, wanted: ExportArguments, data: str) -> tuple[Model, str]:

@@ -117,22 +117,28 @@ def shield() -> None:
             setattr(sys, name, Shield(stream))
 
 
-def as_options(message: str, root: Click) -> str:
+def as_options(message: str, root: Click, of: str = "") -> str:
     """Return message with arguments of Python written as options, missing='zero' as --missing zero.
 
     A value may be one of a solver's parameter, which has the name of another command's option: an argument with a value
-    is an option of the current command, one of those of root.
+    is an option of the current command, one without of the first that has it, which is named where it is another. Where
+    `of` names a command, the arguments are its own, whichever is run.
     """
-    for in_python, option in _EQUIVALENTS.items():
-        message = re.sub(rf"{re.escape(in_python)}(?!\w)", option, message)
     commands: dict[str, Click] = getattr(root, "commands", {})
-    command = next((commands[word] for word in sys.argv[1:] if word in commands), root)
-    current, in_file = command.params, {field.name for field in file_fields(command)}
-    every = [parameter for command in commands.values() for parameter in command.params]
+    command = next((commands[word] for word in (of, *sys.argv[1:]) if word in commands), root)
+    in_file = {field.name for field in file_fields(command)}
     options, others = (
-        {parameter.name: parameter for parameter in parameters if parameter.opts[0].startswith("--")}
-        for parameters in (current, every)
+        {each.name: (each.opts[0], of.name) for of in reversed(some) for each in of.params if each.opts[0][:2] == "--"}
+        for some in ([command], [command, *commands.values()])
     )
+    owners = dict(others.values())
+
+    def whole(option: str) -> str:
+        owner = owners.get(option.split()[0], command.name)
+        return option if owner == command.name else f"`ranktune {owner} {option}`"
+
+    for in_python, option in _EQUIVALENTS.items():
+        message = re.sub(rf"{re.escape(in_python)}(?!\w)", whole(option) if option else "", message)
 
     def as_option(match: re.Match[str]) -> str:
         name, value = match["name"], match["value"]
@@ -143,15 +149,15 @@ def as_options(message: str, root: Click) -> str:
         if parameter is None:
             return match[0]
         if value is None or value == "True":
-            return str(parameter.opts[0])
+            return whole(parameter[0])
         values = value[1:-1].split(", ") if value[0] == "[" else [value]
-        return " ".join(f"{parameter.opts[0]} {shlex.quote(each.strip(_QUOTES))}" for each in values)
+        return " ".join(f"{parameter[0]} {shlex.quote(each.strip(_QUOTES))}" for each in values)
 
     def as_pair(match: re.Match[str]) -> str:
         name, pair = match["name"], f"{match['key']}={match['value']}"
         if name in in_file:
             return f'{name} = "{pair}" (study file)'
-        return f"{options[name].opts[0]} {pair}" if name in options else match[0]
+        return f"{options[name][0]} {pair}" if name in options else match[0]
 
     return _ITEM.sub(as_pair, _ARGUMENT.sub(as_option, message))  # what as_pair writes is no argument
 

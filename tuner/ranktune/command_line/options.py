@@ -254,7 +254,7 @@ def to_error(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-_FORM: list[str] = []
+FORM: list[str] = []
 """The format of tables that the current command was given, if any."""
 
 
@@ -271,11 +271,11 @@ def with_format(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def call(*args: object, table_format: str | None = None, **options: object) -> None:
         if table_format is not None:
-            _FORM.append(table_format)
+            FORM.append(table_format)
         try:
             command(*args, **options)
         finally:
-            _FORM.clear()
+            FORM.clear()
 
     option = typer.Option("--format", help="Print tables in this form, with all columns.")
     form = Annotated[Literal["csv", "latex", "markdown"] | None, option]
@@ -294,13 +294,13 @@ def console(wide: bool = False) -> Console:
     """Return a console as wide as the terminal, with longer lines if the output is a file, with --wide as they are."""
     from ranktune.dashboards.terminal.tables import Screen
 
-    if _FORM:
+    if FORM:
         from ranktune.dashboards.terminal.tables import formatted
 
         class Formatted(Screen):
             def print(self, *objects: Any, **_: Any) -> None:
                 for each in objects:
-                    sys.stdout.write(formatted(each, _FORM[0]))
+                    sys.stdout.write(formatted(each, FORM[0]))
 
         return Formatted()
     if wide:

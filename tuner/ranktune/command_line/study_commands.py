@@ -16,6 +16,7 @@ import typer
 
 from ranktune.arguments import ReadArguments, ResumeArguments, ShowArguments, TuneArguments, WorkArguments
 from ranktune.command_line.options import (
+    FORM,
     Given,
     Home,
     Json,
@@ -160,7 +161,7 @@ def show(
     if live:
         check_alone(context, "--live", {"names", "home", "live", "host", "port"})
         if names is not None and len(names) > 1:
-            raise typer.BadParameter("one study is shown first: leave the others out.", param_hint="NAME")
+            raise typer.BadParameter(f"one study is shown first: leave out {', '.join(names[1:])}.", param_hint="NAME")
         first = names[0] if names else None
         serve(where, first, lambda address: print(f"Open {address}   (Ctrl-C stops)", flush=True), host, port)
     elif not names:
@@ -261,7 +262,7 @@ def _show(result: Result, as_json: bool, wide: bool = False, *, answered: bool =
         return
     from ranktune.dashboards.terminal.leaderboard import report
 
-    console(wide).print(report(result, answered=answered, details=wide))
+    console(wide).print(report(result, answered=answered, details=wide, folds=not FORM))
 
 
 def _finish(study: Callable[..., Result], shared: Given, how: Given, baseline: Callable[[], object]) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from ranktune.reading import small_queries
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.compiled import compiling
@@ -63,6 +62,15 @@ def build(folder: str) -> None:
     """Compile below a folder what solvers use that compete by default, for the processor that wheels are made for."""
     os.environ |= {"NUMBA_CACHE_DIR": folder, "NUMBA_CPU_NAME": level()[0], "NUMBA_CPU_FEATURES": ""}  # of workers too
     warm(())
+
+
+def small_queries(n_queries: int = 30) -> Queries:
+    """Return queries with three grades and dense features, in single precision as the readers give them."""
+    generator = np.random.default_rng(0)
+    lengths = generator.integers(2, 20, n_queries)
+    X = generator.normal(size=(lengths.sum(), 8)).astype(np.float32)
+    grades = np.digitize(X[:, 0] + generator.normal(size=len(X)), [0.0, 1.0]).astype(np.float64)
+    return Queries.from_arrays(X, grades, group=lengths)
 
 
 def compile_solver(name: str) -> float:

@@ -115,7 +115,7 @@ def lines_of(position: Position) -> Iterator[str]:
                 yield line.decode()
             except UnicodeDecodeError as error:
                 raise DataError(
-                    f"{position.path}:{position.lines}: is not UTF-8 ({error.reason}). Convert it."
+                    f"{position.path}:{position.lines}: is not UTF-8 ({error.reason}). Save it as UTF-8."
                 ) from None
 
 

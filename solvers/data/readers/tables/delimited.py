@@ -235,8 +235,8 @@ def check_rows(path: Path, dialect: Dialect) -> int:
         rows, expected = rows + 1, expected or len(row)
         if len(row) != expected:
             raise DataError(
-                f"{path}:{line}: has {len(row)} cells, and the first line {expected}: every row needs a cell for each "
-                "column, if only an empty one. Is the file cut off?"
+                f"{path}:{line}: has {len(row)} cell{'s' * (len(row) != 1)}, and the first line {expected}: every row "
+                "needs a cell for each column, if only an empty one. Is the file cut off?"
             )
     return rows
 

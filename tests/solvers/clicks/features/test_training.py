@@ -148,7 +148,7 @@ def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
         Training([replace(LOG, further_names=("grade", *LOG.further_names[1:]))], HALVING)
     path = tmp_path / "documents.csv"
     for text, message in (
-        ("name,price\na,1\n", "no column of the document id"),
+        ("name,price\na,1\n", r"documents\.csv: has no column of the document id\. Call it document"),
         ("doc_id,price\na,1\na,2\n", "'a' twice"),
     ):
         path.write_text(text)

@@ -65,7 +65,6 @@ def test_a_column_that_is_called_by_name_is_not_dropped() -> None:
     ("wanted", "words"),
     [
         (WantedRoles(qid="session"), "no column 'session' for the query ids"),
-        (WantedRoles(document="url"), "no column 'url'"),
         (WantedRoles(**dict[str, Any](weight="wt")), "no column 'wt'"),
         (WantedRoles(features="bn25_title"), "Did you mean 'bm25_title'"),
         (WantedRoles(features="x*"), "features='x\\*' matches no column"),

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import ranktune
-from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.readers import text as text_reader
 from ranktune.solvers.data.readers.parsing.streams import line_blocks
 from tests.support.query_samples import assert_same
@@ -98,18 +98,6 @@ def test_predictions_are_in_the_order_of_the_file(tmp_path: Path) -> None:
     with pytest.warns(RankTuneWarning, match="appears again"):
         expected = ranktune.predict(model, source)
     assert ranktune.predict(model, tmp_path / "made").tolist() == expected.tolist()
-
-
-def test_a_converted_folder_has_no_options(tmp_path: Path) -> None:
-    ranktune.convert((np.eye(4), [1, 0, 1, 0], [1, 1, 2, 2]), tmp_path / "made")
-    with pytest.raises(ParameterError, match=r"missing= is not an option of reading .*made"):
-        ranktune.read(tmp_path / "made", missing="zero")
-
-
-def test_what_exists_is_not_replaced(tmp_path: Path) -> None:
-    (tmp_path / "made").mkdir()
-    with pytest.raises(DataError, match=r"made: exists already\. Remove it, or write to another folder"):
-        ranktune.convert((np.eye(4), [1, 0, 1, 0], [1, 1, 2, 2]), tmp_path / "made")
 
 
 @pytest.mark.parametrize("bad", ["1 qid:2 1:x\n", "1 qid:2 0:1\n", "-1 qid:2 1:1\n"])

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import ranktune
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.api_search import dataset as api_search
 from ranktune.solvers.data.blocks import QuerySplit
@@ -88,7 +89,9 @@ def test_options_reach_the_reader_and_only_a_reader_that_has_them(tmp_path: Path
     assert split.test is not None and split.test.grades.tolist() == Y
     with pytest.raises(ParameterError, match="Did you mean 'missing'"):
         read(given["text"], mising="zero")  # type: ignore[call-arg]
-    for kind in ("npz", "tuple", "queries"):
+    given["converted"] = tmp_path / "made"
+    ranktune.convert(given["tuple"], given["converted"])
+    for kind in ("npz", "tuple", "queries", "converted"):
         with pytest.raises(ParameterError, match="missing= is not an option"):
             read(given[kind], missing="zero")
     (tmp_path / "zero.txt").write_text("0 qid:1 0:1 2:NULL\n")
@@ -122,17 +125,6 @@ def test_the_embedded_data_is_loaded_by_name(monkeypatch: pytest.MonkeyPatch) ->
     assert "Give a file of LETOR" in str(refused.value) and "the name api-search" not in str(refused.value)
     with pytest.raises(ParameterError, match="dtype"):
         load("api-search", dtype=np.float64)
-
-
-def test_what_is_not_there_is_said_with_what_can_be_given(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"Did you mean 'api-search'.*LETOR folder"):
-        load("api-serch")
-    with pytest.raises(DataError, match=r"none.txt: there is no such file"):
-        load(tmp_path / "none.txt")
-    with pytest.raises(DataError, match="cannot read data from int"):
-        load(5)
-    with pytest.raises(DataError, match="cannot read data from tuple"):
-        load((X, Y))
 
 
 def test_documents_to_score_need_no_grades(tmp_path: Path) -> None:
