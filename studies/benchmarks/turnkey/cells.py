@@ -23,7 +23,8 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.results import append_result, stored_results
 from ranktune.studies.benchmarks.tables import BenchmarkTable
 from ranktune.studies.benchmarks.turnkey.data import Case
-from ranktune.studies.benchmarks.turnkey.peers import METRIC, PeerBudget, compete, part_of, version_of
+from ranktune.studies.benchmarks.turnkey.libraries import METRIC, PeerBudget, part_of
+from ranktune.studies.benchmarks.turnkey.peers import compete, version_of
 from ranktune.tuner.selection.estimate import for_few_queries
 from ranktune.tuner.statistics.measured import Interval
 

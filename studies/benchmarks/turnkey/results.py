@@ -17,7 +17,8 @@ from ranktune.solvers.core.arrays import Floats, Json, JsonView
 from ranktune.studies.benchmarks.tables import BenchmarkTable, Cell, Row, judged
 from ranktune.studies.benchmarks.turnkey.cells import METRICS, Results
 from ranktune.studies.benchmarks.turnkey.data import FOLDS, Case
-from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, SINGLE_CALLS, is_ours
+from ranktune.studies.benchmarks.turnkey.libraries import METRIC
+from ranktune.studies.benchmarks.turnkey.peers import OURS, SINGLE_CALLS, is_ours
 from ranktune.tuner.statistics.comparisons import ALPHA
 from ranktune.tuner.statistics.intervals import randomisation_test
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy
 
-from ranktune.studies.benchmarks.turnkey.peers import METRIC
+from ranktune.studies.benchmarks.turnkey.libraries import METRIC
 from ranktune.studies.benchmarks.turnkey.results import FAR, OVER_CALLS, critical_difference, together
 
 TOOLS = ("ranktune", "ranktune-catboost", "catboost", "flaml")

@@ -17,8 +17,9 @@ from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.disk.stored import read_queries
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.benchmarks.turnkey import peers
-from ranktune.studies.benchmarks.turnkey.peers import CATBOOST_TOO, METRIC, OURS, PeerBudget
+from ranktune.studies.benchmarks.turnkey import libraries, peers
+from ranktune.studies.benchmarks.turnkey.libraries import METRIC, PeerBudget
+from ranktune.studies.benchmarks.turnkey.peers import CATBOOST_TOO, OURS
 from tests.support.turnkey_samples import queries
 
 
@@ -38,18 +39,18 @@ def test_a_tool_never_sees_test_grades(monkeypatch: pytest.MonkeyPatch) -> None:
         return subprocess.CompletedProcess(command, int(command[5] == "9.0"), stderr="first\nKeyError: at last")
 
     monkeypatch.setattr(subprocess, "run", process)
-    result, report = peers.compete("lightgbm", split, PeerBudget(1.0, threads=3))
+    result, report = peers.compete("lightgbm-optuna", split, PeerBudget(1.0, threads=3))
     assert np.array_equal(result, scores) and report == {"estimate": 0.5}
     assert set(seen) == {"train", "vali", "test"} and not seen["test"].grades.any()
     assert np.array_equal(seen["test"].features, split.test.features)
-    with pytest.raises(StudyError, match="lightgbm on Fold1 failed: KeyError: at last"):
-        peers.compete("lightgbm", split, PeerBudget(9.0))
+    with pytest.raises(StudyError, match="lightgbm-optuna on Fold1 failed: KeyError: at last"):
+        peers.compete("lightgbm-optuna", split, PeerBudget(9.0))
     estimate = "NaN"
     with pytest.raises(StudyError, match="no finite estimate"):
-        peers.compete("lightgbm", split, PeerBudget(1.0))
+        peers.compete("lightgbm-optuna", split, PeerBudget(1.0))
     scores[3] = np.nan
     with pytest.raises(StudyError, match="no finite score"):
-        peers.compete("lightgbm", split, PeerBudget(1.0))
+        peers.compete("lightgbm-optuna", split, PeerBudget(1.0))
 
 
 def test_a_quarter_of_the_training_queries_validates_where_none_are_given() -> None:
@@ -88,7 +89,7 @@ def test_catboost_minimises_the_loss_of_its_name(rival: str, loss: str, tmp_path
     pytest.importorskip("catboost")
     train, vali = queries(25, 1), queries(15, 2)
     result = peers.PEERS[rival].run(QuerySplit("", train, vali), PeerBudget(600.0), tmp_path)
-    expected = peers.fitted_catboost(
+    expected = libraries.fitted_catboost(
         {"loss_function": loss, "iterations": 10_000, "thread_count": 1, "random_seed": 0}, train, vali
     )
     assert np.array_equal(result.score(vali), expected.predict(vali.features))
@@ -100,10 +101,10 @@ def test_catboost_minimises_the_loss_of_its_name(rival: str, loss: str, tmp_path
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look at the peers' clock takes a second."""
     seconds = itertools.count(1.0)
-    monkeypatch.setattr(peers, "time", SimpleNamespace(perf_counter=lambda: next(seconds), time=time.time))
+    monkeypatch.setattr(libraries, "time", SimpleNamespace(perf_counter=lambda: next(seconds), time=time.time))
 
 
-def check_scores(result: peers.PeerResult, train: Queries, vali: Queries, trees: int, **options: Any) -> Any:
+def check_scores(result: libraries.PeerResult, train: Queries, vali: Queries, trees: int, **options: Any) -> Any:
     """Assert that result scores as LightGBM itself does, and return its ranker."""
     lightgbm = pytest.importorskip("lightgbm")
     ranker = lightgbm.LGBMRanker(n_estimators=trees, random_state=0, n_jobs=1, verbosity=-1)
@@ -117,7 +118,7 @@ def check_scores(result: peers.PeerResult, train: Queries, vali: Queries, trees:
 def test_lightgbm_with_its_defaults_stops_by_itself(tmp_path: Path) -> None:
     lightgbm = pytest.importorskip("lightgbm")
     train, vali = queries(25, 1), queries(15, 2)
-    result = peers.lightgbm_defaults(QuerySplit("", train, vali), PeerBudget(600.0), tmp_path)
+    result = libraries.lightgbm_defaults(QuerySplit("", train, vali), PeerBudget(600.0), tmp_path)
     ranker = check_scores(
         result, train, vali, 10_000, eval_set=[(vali.features, vali.grades)], eval_group=[vali.lengths],
         eval_at=[10], callbacks=[lightgbm.early_stopping(50, verbose=False)],
@@ -130,7 +131,7 @@ def test_lightgbm_with_its_defaults_stops_by_itself(tmp_path: Path) -> None:
 def test_lightgbm_keeps_the_trees_that_it_has_at_the_deadline(tmp_path: Path) -> None:
     pytest.importorskip("lightgbm")
     train, vali = queries(25, 1), queries(15, 2)
-    result = peers.lightgbm_defaults(QuerySplit("", train, vali), PeerBudget(5.5), tmp_path)
+    result = libraries.lightgbm_defaults(QuerySplit("", train, vali), PeerBudget(5.5), tmp_path)
     assert result.detail == {"trees": 6, "cut_by_deadline": True}
     check_scores(result, train, vali, 6)
 
@@ -140,7 +141,7 @@ def test_a_trial_of_lightgbm_that_is_cut_by_the_deadline_counts(tmp_path: Path) 
     pytest.importorskip("lightgbm")
     pytest.importorskip("optuna")
     train, vali = queries(25, 1), queries(15, 2)
-    result = peers.lightgbm_optuna(QuerySplit("", train, vali), PeerBudget(1.3), tmp_path)
+    result = libraries.lightgbm_optuna(QuerySplit("", train, vali), PeerBudget(1.3), tmp_path)
     assert set(result.detail["trees_of_trials"]) == {1} and result.detail["trees"] == 1
     assert np.ptp(np.asarray(result.score(vali))) > 0.0
 

@@ -16,7 +16,8 @@ from ranktune.studies.benchmarks.__main__ import app
 from ranktune.studies.benchmarks.results import BenchmarkResult, append_result, stored_results
 from ranktune.studies.benchmarks.tasks import KINDS
 from ranktune.studies.benchmarks.turnkey import cells, command, peers
-from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, PEERS, SINGLE_CALLS, PeerBudget
+from ranktune.studies.benchmarks.turnkey.libraries import METRIC, PeerBudget
+from ranktune.studies.benchmarks.turnkey.peers import OURS, PEERS, SINGLE_CALLS
 from ranktune.studies.benchmarks.turnkey.results import OVER_CALLS
 from tests.support.turnkey_samples import finished, queries, write
 
@@ -131,7 +132,7 @@ def test_a_tool_that_fails_does_not_stop_the_others(
     others: Callable[..., tuple[Any, dict[str, Any]]] = vars(cells)["compete"]
 
     def compete(rival: str, split: QuerySplit, budget: PeerBudget) -> tuple[Any, dict[str, Any]]:
-        if rival == "lightgbm" or (rival == "flaml" and split.name == "Fold2"):
+        if rival == "lightgbm-optuna" or (rival == "flaml" and split.name == "Fold2"):
             raise StudyError(f"{rival} found no model.")
         return others(rival, split, budget)
 
@@ -143,7 +144,7 @@ def test_a_tool_that_fails_does_not_stop_the_others(
     (failures,) = (rows[title] for title in rows if "failed" in title)
     assert failures[0]["failure"] == f"{folder.name} Fold1 lightgbm 60 s seed 0: lightgbm found no model."
     runs = {row["rival"]: row["runs"] for row in rows[f"{folder.name}: what the tools did in 60 s"]}
-    assert runs == {rival: 1 if rival == "flaml" else 2 for rival in PEERS if rival != "lightgbm"}
+    assert runs == {rival: 1 if rival == "flaml" else 2 for rival in PEERS if rival != "lightgbm-optuna"}
     monkeypatch.setattr(cells, "compete", others)
     assert invoke(*options).exit_code == 0 and len(first_feature) == 13 + 3
 
@@ -166,4 +167,4 @@ def test_mistakes_are_explained(folder: Path, first_feature: list[str], monkeypa
     with pytest.raises(ParameterError, match=r"flaml needs flaml.*pip install --group bench"):
         peers.check_installed("flaml")
     with pytest.raises(DataError, match=r"Add test\.txt"):
-        peers.compete("lightgbm", QuerySplit("Fold1", queries(3, 1), queries(3, 2)), PeerBudget(1.0))
+        peers.compete("lightgbm-optuna", QuerySplit("Fold1", queries(3, 1), queries(3, 2)), PeerBudget(1.0))

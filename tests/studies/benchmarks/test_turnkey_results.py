@@ -8,7 +8,7 @@ import pytest
 
 from ranktune.studies.benchmarks.turnkey.cells import Finished
 from ranktune.studies.benchmarks.turnkey.data import Case
-from ranktune.studies.benchmarks.turnkey.peers import METRIC
+from ranktune.studies.benchmarks.turnkey.libraries import METRIC
 from ranktune.studies.benchmarks.turnkey.results import compared, of_rivals, summary, verdicts
 from ranktune.tuner.statistics.intervals import randomisation_test
 from tests.support.turnkey_samples import by_key, finished
