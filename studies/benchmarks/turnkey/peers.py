@@ -92,13 +92,13 @@ PEERS: Mapping[str, Peer] = {
     CATBOOST_TOO: Peer(partial(rank_tune, solvers=(STANDARD_NAME, "CatBoostRanker")), ("ranktune", "catboost")),
     "lightgbm-optuna": Peer(libraries.lightgbm_optuna, ("lightgbm", "optuna")),
     "xgboost-optuna": Peer(libraries.xgboost_optuna, ("xgboost", "optuna")),
-    "flaml": Peer(libraries.flaml_automl, ("flaml", "pandas", "xgboost", "lightgbm")),
     "lightgbm-defaults": Peer(libraries.lightgbm_defaults, ("lightgbm",), single=True),
     "xgboost": Peer(libraries.xgboost_once, ("xgboost",), single=True),
     "catboost": Peer(libraries.catboost_once, ("catboost",), single=True),
     "catboost-queryrmse": Peer(partial(libraries.catboost_once, loss="QueryRMSE"), ("catboost",), single=True),
     "ydf": Peer(libraries.ydf_once, ("ydf",), single=True),
     "perpetual": Peer(libraries.perpetual_once, ("perpetual",), single=True),
+    "flaml": Peer(libraries.flaml_automl, ("flaml", "pandas", "xgboost", "lightgbm")),
 }
 SINGLE_CALLS = [name for name, peer in PEERS.items() if peer.single]
 
