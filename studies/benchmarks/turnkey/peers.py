@@ -5,7 +5,6 @@ starts when the data are mapped into memory and the libraries are imported. The 
 clock has stopped, and their grades never enter the process.
 
 ranktune            `ranktune.tune` with its defaults: the model that it chose, single or a blend
-ranktune-catboost   the same, with CatBoost among its solvers
 lightgbm-optuna     LightGBM's LGBMRanker under Optuna's TPE, early stopping and choice by validation NDCG@10
 xgboost-optuna      XGBoost's XGBRanker, rank:ndcg, in the same way
 lightgbm-defaults   LightGBM's LGBMRanker with its defaults, early stopping by validation NDCG@10
@@ -30,7 +29,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
@@ -43,12 +42,11 @@ from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
-from ranktune.solvers.registry import STANDARD_NAME
 from ranktune.studies.benchmarks.turnkey import libraries
 from ranktune.studies.benchmarks.turnkey.libraries import METRIC, PeerBudget, PeerResult, part_of
 from ranktune.tuner.workers.fork_server import ONE_THREAD
 
-OURS, CATBOOST_TOO = "ranktune", "ranktune-catboost"
+OURS = "ranktune"
 
 
 @dataclass(frozen=True)
@@ -64,11 +62,11 @@ class Peer:
     single: bool = False
 
 
-def rank_tune(split: QuerySplit, budget: PeerBudget, folder: Path, solvers: Sequence[str] = ()) -> PeerResult:
-    """Tune with RankTune's defaults, but for the solvers, without holding out test queries."""
+def rank_tune(split: QuerySplit, budget: PeerBudget, folder: Path) -> PeerResult:
+    """Tune with RankTune's defaults, without holding out test queries."""
     result = ranktune.tune(
         split.train, vali=split.vali, test="none", metric=METRIC, timeout=budget.seconds, jobs=budget.threads,
-        seed=budget.seed, home=folder, solvers=solvers,
+        seed=budget.seed, home=folder,
     )  # fmt: skip
     estimate = result.estimate
     limits = estimate.low, estimate.high
@@ -89,7 +87,6 @@ def with_validation(split: QuerySplit) -> QuerySplit:
 
 PEERS: Mapping[str, Peer] = {
     OURS: Peer(rank_tune, ("ranktune",)),
-    CATBOOST_TOO: Peer(partial(rank_tune, solvers=(STANDARD_NAME, "CatBoostRanker")), ("ranktune", "catboost")),
     "lightgbm-optuna": Peer(libraries.lightgbm_optuna, ("lightgbm", "optuna")),
     "xgboost-optuna": Peer(libraries.xgboost_optuna, ("xgboost", "optuna")),
     "lightgbm-defaults": Peer(libraries.lightgbm_defaults, ("lightgbm",), single=True),
@@ -110,14 +107,9 @@ def check_installed(rival: str) -> None:
         raise ParameterError(f"{rival} needs {', '.join(missing)}, not installed here: pip install --group bench.")
 
 
-def is_ours(rival: str) -> bool:
-    """Return whether a peer is RankTune, with its standard solvers or with more."""
-    return rival in (OURS, CATBOOST_TOO)
-
-
 def version_of(rival: str) -> str:
     """Return the version of the peer's own package."""
-    if is_ours(rival):
+    if rival == OURS:
         return ranktune.__version__
     (distribution, *_) = importlib.metadata.packages_distributions()[PEERS[rival].needs[0]]
     return importlib.metadata.version(distribution)
@@ -130,7 +122,7 @@ def compete(rival: str, split: QuerySplit, budget: PeerBudget) -> tuple[Floats, 
     or estimate are not finite.
     """
     test = part_of(split, "test")
-    split = split if is_ours(rival) else with_validation(split)
+    split = split if rival == OURS else with_validation(split)
     with tempfile.TemporaryDirectory(prefix="ranktune-turnkey-") as name:
         folder = Path(name)
         write_queries(split.train, folder / "train")
@@ -149,7 +141,7 @@ def compete(rival: str, split: QuerySplit, budget: PeerBudget) -> tuple[Floats, 
 
 def environment_of(rival: str, threads: int) -> dict[str, str]:
     """Return the environment of a peer's process: RankTune's workers have one thread each, others all threads."""
-    return os.environ | {name: "1" if is_ours(rival) else str(threads) for name in ONE_THREAD}
+    return os.environ | {name: "1" if rival == OURS else str(threads) for name in ONE_THREAD}
 
 
 def _run_apart(rival: str, fold: str, folder: Path, budget: PeerBudget) -> None:

@@ -18,7 +18,7 @@ from ranktune.studies.benchmarks.tables import BenchmarkTable, Cell, Row, judged
 from ranktune.studies.benchmarks.turnkey.cells import METRICS, Results
 from ranktune.studies.benchmarks.turnkey.data import FOLDS, Case
 from ranktune.studies.benchmarks.turnkey.libraries import METRIC
-from ranktune.studies.benchmarks.turnkey.peers import OURS, SINGLE_CALLS, is_ours
+from ranktune.studies.benchmarks.turnkey.peers import OURS, SINGLE_CALLS
 from ranktune.tuner.statistics.comparisons import ALPHA
 from ranktune.tuner.statistics.intervals import randomisation_test
 
@@ -182,20 +182,20 @@ def critical_difference(n_data: int, n_tools: int) -> float:
 
 
 def _leads(values: Floats, data: Sequence[str], tools: Sequence[str], seconds: float) -> Iterator[Row]:
-    """Yield each of our tools beside the peers; values are (data sets, tools)."""
-    peers = [k for k, tool in enumerate(tools) if not is_ours(tool)]
+    """Yield RankTune beside the peers, if it is one of the tools; values are (data sets, tools)."""
+    if OURS not in tools:
+        return
+    ours = values[:, tools.index(OURS)]
+    peers = [k for k, tool in enumerate(tools) if tool != OURS]
     calls = [k for k in peers if tools[k] in SINGLE_CALLS]
-    for k, tool in enumerate(tools):
-        if is_ours(tool) and peers:
-            single = max(peers, key=lambda peer: float(values[:, peer].mean()))
-            behind = values[:, peers].max(axis=1) - values[:, k]
-            row: dict[str, Cell] = {
-                "tool": tool, "best single peer": tools[single],
-                "lead over it": float((values[:, k] - values[:, single]).mean()),
-                "less best of each": -float(behind.mean()),
-                "far below": ", ".join(name for name, gap in zip(data, behind, strict=True) if gap > FAR),
-            }  # fmt: skip
-            if calls:
-                row[OVER_CALLS] = float((values[:, k] - values[:, calls].max(axis=1)).mean())
-            has_goal = tool == OURS and calls and seconds in LEADS
-            yield judged(row, f"{OVER_CALLS} >= {LEADS[seconds]:g}" if has_goal else "")
+    single = max(peers, key=lambda peer: float(values[:, peer].mean()))
+    behind = values[:, peers].max(axis=1) - ours
+    row: dict[str, Cell] = {
+        "tool": OURS, "best single peer": tools[single],
+        "lead over it": float((ours - values[:, single]).mean()),
+        "less best of each": -float(behind.mean()),
+        "far below": ", ".join(name for name, gap in zip(data, behind, strict=True) if gap > FAR),
+    }  # fmt: skip
+    if calls:
+        row[OVER_CALLS] = float((ours - values[:, calls].max(axis=1)).mean())
+    yield judged(row, f"{OVER_CALLS} >= {LEADS[seconds]:g}" if calls and seconds in LEADS else "")

@@ -19,7 +19,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.turnkey import libraries, peers
 from ranktune.studies.benchmarks.turnkey.libraries import METRIC, PeerBudget
-from ranktune.studies.benchmarks.turnkey.peers import CATBOOST_TOO, OURS
+from ranktune.studies.benchmarks.turnkey.peers import OURS
 from tests.support.turnkey_samples import queries
 
 
@@ -78,10 +78,10 @@ def test_ranktune_gets_all_training_queries_where_no_others_validate(monkeypatch
         return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(subprocess, "run", process)
-    for rival in (OURS, CATBOOST_TOO, "flaml"):
+    for rival in (OURS, "flaml"):
         peers.compete(rival, split, PeerBudget(1.0, threads=3))
     whole = {"train": 8, "test": 3}
-    assert seen == {OURS: whole, CATBOOST_TOO: whole, "flaml": {"train": 6, "vali": 2, "test": 3}}
+    assert seen == {OURS: whole, "flaml": {"train": 6, "vali": 2, "test": 3}}
 
 
 @pytest.mark.parametrize(("rival", "loss"), [("catboost", "YetiRank"), ("catboost-queryrmse", "QueryRMSE")])
