@@ -301,14 +301,20 @@ class Heat:
         text = [["" if row is None else shown(row) for row in line] for line in grid]
         hover = [[f"{figures.plain(up)}, {figures.plain(side)}" for side in sides] for up in ups]
         many = len(sides) > 4
-        y, x = figures.distinct(ups, 14 if many else figures.MAX_LABEL), figures.distinct(sides, figures.MAX_LABEL)
+        y, x = figures.distinct(ups, 14 if many and self.mirrored else 32), figures.distinct(sides, figures.MAX_LABEL)
         cells = figures.heat_map(x, y, z, self.unit)
         if self.ends is None:
             widest = float(np.nanmax(np.abs(z), initial=0.0)) or 1.0
             colours = [list(stop) for stop in figures.DIVERGING]
             cells |= {"colorscale": colours, "zmin": -widest, "zmax": widest, "zmid": 0.0}
         else:
-            cells |= {"zmin": self.ends[0], "zmax": self.ends[1], "showscale": False, "xgap": 2, "ygap": 2}
+            cells |= {
+                "zmin": self.ends[0],
+                "zmax": self.ends[1],
+                "showscale": len(ups) > ROOM_FOR_TEXT,
+                "xgap": 2,
+                "ygap": 2,
+            }
         cells |= {"text": text, "texttemplate": "%{text}", "textfont": {"size": 10 if many else 11}}
         cells |= {"customdata": hover, "hovertemplate": "%{customdata}<br>%{z}<extra></extra>"}
         across = figures.axis(self.across, categories=x, showgrid=False, tickangle=-40 if self.mirrored else "auto")

@@ -58,11 +58,12 @@ def _tried(data: StudyData, split: SplitData) -> Panel:
         begin = k - k % size
         block = trials[begin : begin + size]
         when = " to ".join(str(place) for place in dict.fromkeys((block[0].place, block[-1].place)))
-        for what in _parts(trial):
+        for what in ("all", *_parts(trial)):
             values.setdefault((what, when), []).append(trial.value)
     rows = [(*at, len(of), max(filter(None, of), default=None)) for at, of in values.items()]
-    known = [best for *_, best in rows if best is not None]
-    ends = min(known, default=0.0), max(known, default=0.0)
+    rows.sort(key=lambda row: (row[0] != "all", row[0].partition(" ")[0]))  # parts of a kind beside each other
+    known = [best for *_, best in rows if best is not None] or [0.0]
+    ends = float(np.quantile(known, 0.1)), max(known)
     kind = Heat("Tried", "Trials", metric, metric, lambda row: f"{row[metric]:.3f}", ends=ends)
     note = "" if rows else no_trials_note(data) or "No trial of this split has finished yet."
     table = Frame(("Tried", "Trials", "How often", metric), rows)

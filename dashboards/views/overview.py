@@ -36,10 +36,11 @@ def panels(data: StudyData) -> list[Panel]:
     example = [*queries.example(data), worth(data)]
     if result is None:
         return [*shown, *example, *_failures(data), *_data(data), _settings(data)]
-    details = enumerate((*result.conclusion.details, early_stopping_sentence(data)), 1)
+    lines = enumerate((*result.conclusion.details, early_stopping_sentence(data)), 1)
+    details = Panel("details", "Details", facts((str(k), line) for k, line in lines))
     return [
-        *shown, *_use(result), *example, Panel("details", "Details", facts(details)), *_folds(result),
-        *_failures(data), *_left_out(result), _model(result), *_data(data), _settings(data),
+        *shown, *_use(result), *example, details, *_folds(result), *_failures(data),
+        *_left_out(result), _model(result), *_data(data), _settings(data),
     ]  # fmt: skip
 
 

@@ -158,8 +158,9 @@ function plotOf(panel) {
 
 // ---- tables
 
+const { namespaceURI } = new DOMParser().parseFromString("<svg></svg>", "text/html").body.firstChild;
 function drawing(name, attributes, ...children) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  const made = document.createElementNS(namespaceURI, name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   made.append(...children);
   return made;

@@ -140,7 +140,7 @@ def test_progress_counts_and_overview_has_the_saved_time(data: StudyData) -> Non
     shown = panel(data, "progress", "time-left")
     rows = {row[0]: row[1] for row in shown.table.rows}
     assert (rows["evaluated in full"], rows["failed"]) == (counted.complete, counted.failed)
-    assert rows["stopped early, significantly worse"] == counted.stopped
+    assert rows["stopped early"] == counted.stopped
     assert rows["processor seconds saved by early stopping, about"] == pytest.approx(counted.saved, abs=1e-3)
     (sentence,) = [s for s in panel(data, "overview", "conclusion").note.split(". ") if "stopped early" in s]
     assert sentence.startswith(f"{counted.stopped} trials were stopped early")
