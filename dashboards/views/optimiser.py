@@ -68,7 +68,7 @@ def _tried(data: StudyData, split: SplitData) -> Panel:
     note = "" if rows else no_trials_note(data) or "No trial of this split has finished yet."
     table = Frame(("Tried", "Trials", "How often", metric), rows)
     title = f"{data.metric} of the best with each solver and part, along the search"
-    answer = "" if best is None else f"The best of {len(trials)} is trial {best.place}: {', '.join(_parts(best))}."
+    answer = "" if best is None else f"Trial {best.place} of {len(trials)} is the best: {', '.join(_parts(best))}."
     return Panel("tried", title, table, kind, note, answer=answer)
 
 
