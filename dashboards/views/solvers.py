@@ -138,10 +138,8 @@ def pairs(
         for pair in pairwise(splits, generator, weights)
     ]  # fmt: skip
     columns = ("Model", "Against", "Difference", "p", "Holm-corrected p", "Verdict", "Wins", "Ties", "Losses")
-    kind = Heat(
-        *columns[:3], f"difference in {metric}", mirrored=-1, text=lambda row: f"{row['Difference']:+.3f}{_star(row)}",
-        mark=_star,
-    )  # fmt: skip
+    unit = f"difference in {metric}"
+    kind = Heat(*columns[:3], unit, lambda row: f"{row['Difference']:+.3f}{_star(row)}", _star, mirrored=True)
     return Frame(columns, rows), kind
 
 
