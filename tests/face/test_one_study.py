@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 import ranktune
+from ranktune.dashboards.views.registry import view_json
 from tests.support.commands import SOLVERS, letor
 from tests.support.commands import ranktune as run
 from tests.support.finished import Finished
 from tests.support.reports import payload_of
+from tests.support.study_samples import concluded, evidence_of, study_data, trials_of
 
 LINES = ("Use ", "Expect ndcg@10 of ", "Whether it is better than the ranking of today ", "Model: ")
 """How the four lines begin, of a study without a baseline."""
@@ -122,15 +124,28 @@ def test_trials_count_from_one_on_pages_as_in_the_terminal(home: Path) -> None:
     assert sorted(row["Trial"] for row in history) == [*range(1, len(trials) + 1)]
 
 
-def test_the_chosen_model_is_not_beyond_its_own_front(home: Path) -> None:
-    """Of no cost there is a row that is both better and cheaper than one of the front."""
-    for cost in ("nonzeros", "bytes"):
-        rows = rows_of(panel(home, "trade-offs", f"{cost}-0")["table"])
-        of, metric = [name for name in rows[0] if name not in ("What", "Trial", "Solver", "Stopped after")]
-        assert any("Blend" in str(row["Solver"]) for row in rows)
-        for front in (row for row in rows if "front" in str(row["What"])):
-            better = [row for row in rows if row[metric] is not None and row[metric] > front[metric]]
-            assert not [row for row in better if not row.get("Stopped after") and row[of] < front[of]]
+def test_the_chosen_model_is_on_its_own_front() -> None:
+    """Nothing on the front is worse and dearer than the chosen model, which is better than each of the trials."""
+    data = study_data(trials_of(24), evidence_of(), result=concluded(value=0.99))
+    panels = {each["key"]: rows_of(each["table"]) for each in view_json("trade-offs", data)["panels"]}
+    for key in ("nonzeros-0", "bytes-0"):
+        cost, metric = [name for name in panels[key][0] if name not in ("What", "Trial", "Solver", "Stopped after")]
+        (chosen,) = [row for row in panels[key] if row["What"] == "leaderboard" and row[metric] == 0.99]
+        front = [row for row in panels[key] if "front" in row["What"]]
+        assert front and all(row[metric] >= 0.99 or row[cost] < chosen[cost] for row in front)
+
+
+def test_counts_of_trials_are_whole_however_few() -> None:
+    (figure,) = [each["figure"] for each in view_json("progress", study_data(trials_of(1)))["panels"][:1]]
+    axis = figure["layout"]["xaxis"]
+    assert axis["dtick"] == 1 and axis["range"][0] > 0.0
+
+
+def test_marks_that_a_page_promises_are_drawn_for_many_models_too() -> None:
+    labels = tuple(f"M{k}" for k in range(14))
+    data = study_data(trials_of(4), evidence_of(labels, 200), result=concluded(labels=labels))
+    (panel,) = [each for each in view_json("solvers", data)["panels"] if each["key"] == "verdicts"]
+    assert "* marks" in panel["note"] and "text" in panel["figure"]["data"][0]["texttemplate"]
 
 
 def test_a_report_does_not_promise_another_report_of_itself(home: Path) -> None:
@@ -168,6 +183,8 @@ def test_resume_of_what_is_finished_says_so_and_shows_it(home: Path) -> None:
 
 def test_one_trial_is_one_trial(tmp_path: Path) -> None:
     letor(tmp_path / "train.txt", 20, 1)
-    done = run("tune", "train.txt", *SOLVERS[2:], "--trials", 1, "--name", "one", cwd=tmp_path)
+    done = run("tune", "train.txt", *SOLVERS[2:], "--trials", 1, "--name", "one", "--json", cwd=tmp_path)
+    assert json.loads(run("show", "one", "--json", cwd=tmp_path).stdout) == json.loads(done.stdout)
+    assert "one" in run("show", cwd=tmp_path).stdout
     page = json.dumps(payload_of((tmp_path / "ranktune-runs" / "one" / "report.html").read_text()))
     assert "1 trial" in done.stderr and not re.search(r"\b1 \w*trials\b", done.stderr + done.stdout + page)
