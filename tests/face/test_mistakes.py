@@ -296,11 +296,12 @@ def test_in_python(words: str) -> None:
 
 
 def test_a_warning_shows_the_line_of_the_user() -> None:
-    with pytest.warns(RankTuneWarning, match="are taken as one query") as caught:
-        ranktune.RankSVM().fit(X, GRADES)
-    (one,) = caught
-    line = Path(one.filename).read_text().splitlines()[one.lineno - 1]
-    assert Path(one.filename) == Path(__file__) and line.strip() == "ranktune.RankSVM().fit(X, GRADES)"
+    table = TABLE.assign(price=["n/a", *map(str, X[1:, 0])])
+    with pytest.warns(RankTuneWarning, match="holds text, and is read as numbers") as caught:
+        ranktune.read(table, qid="search", grade="bought", drop="sku")
+    for one in caught:
+        line = Path(one.filename).read_text().splitlines()[one.lineno - 1]
+        assert Path(one.filename) == Path(__file__) and line.strip().startswith("ranktune.read(table, ")
 
 
 def test_an_interrupt_counts_trials() -> None:
