@@ -246,7 +246,8 @@ def write_output(content: str | bytes | Iterator[str], path: Path | None) -> Non
 
 def exit_unless_better(found: JsonView | None) -> None:
     """End with the exit code NOT_BETTER unless a comparison, if there is one, shows a gain."""
-    if found is None or direction(*found["interval"], p=found["p_randomisation"]) <= 0:
+    low, high = found["interval"] if found else (0.0, 0.0)
+    if found is None or direction(low, high, found["p_randomisation"]) <= 0:
         print("Not better: the interval of the gain is not above 0 with p of at most 0.05.", file=sys.stderr)
         raise typer.Exit(NOT_BETTER)
 
