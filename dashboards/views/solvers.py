@@ -13,7 +13,8 @@ from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial, best_of, counts
 from ranktune.dashboards.views.solver_trials import SolverTrials, no_models_note, no_trials_note, solvers_of
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.statistics.comparisons import ALPHA, pairwise
+from ranktune.tuner.statistics.comparisons import pairwise
+from ranktune.tuner.statistics.measured import ALPHA
 
 COLUMNS = ("Solver", "Trials", "Failed", "Median", "Lower quartile", "Upper quartile", "Best", "Best trial",
            "Defaults", "Seconds in total", "Stopped early", "Seconds saved, about")  # fmt: skip

@@ -8,7 +8,6 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import warnings
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +24,7 @@ from ranktune.dashboards.records.study import StudyData, open_study
 from ranktune.dashboards.records.trial import counts
 from ranktune.dashboards.views.registry import COMPARE, view_json, views_json
 from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, or_left_out
+from ranktune.solvers.core.errors import ParameterError, or_left_out, warn
 from ranktune.solvers.core.files.atomic import atomic_write
 
 MAX_COMPARED = 12
@@ -181,7 +180,7 @@ def write_report(folder: Path, output: Path, *beside: Path, brief: bool = False)
         )
     studies = [open_study(each) for each in (folder, *beside)]
     if damage := joined(*(data.damage for data in studies)):
-        warnings.warn(damage, RankTuneWarning, stacklevel=2)
+        warn(damage)
     return write_page(compared_html(studies) if beside else report_html(replace(*studies, brief=brief)), output)
 
 

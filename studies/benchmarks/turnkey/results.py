@@ -19,8 +19,8 @@ from ranktune.studies.benchmarks.turnkey.cells import METRICS, Results
 from ranktune.studies.benchmarks.turnkey.data import FOLDS, Case
 from ranktune.studies.benchmarks.turnkey.libraries import METRIC
 from ranktune.studies.benchmarks.turnkey.peers import OURS, SINGLE_CALLS
-from ranktune.tuner.statistics.comparisons import ALPHA
 from ranktune.tuner.statistics.intervals import randomisation_test
+from ranktune.tuner.statistics.measured import ALPHA
 
 TARGETS = {"MQ2008": 0.700, "OHSUMED": 0.460}
 """Our targets of the mean test NDCG@10 over the published folds."""
