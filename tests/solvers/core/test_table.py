@@ -1,7 +1,10 @@
 """Tables of named things."""
 
+import sys
 from collections import Counter, OrderedDict
+from importlib import import_module
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +12,7 @@ import pytest
 from ranktune.solvers.core import libraries, table
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.solvers.core.table import NamedTable, TableEntry
-from tests.support.commands import output_of
+from tests.support.commands import ended, output_of
 
 GROUP = "tests.kinds"
 
@@ -88,3 +91,18 @@ def test_nothing_is_imported_before_it_is_used() -> None:
         "print('fractions' in sys.modules, 'numpy' in sys.modules)"
     )
     assert output_of(code) == "False False\n"
+
+
+def test_the_current_folder_is_searched_only_where_a_module_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A library that is not installed is not taken from there."""
+    (tmp_path / "lies_here.py").write_text("from ranktune.solvers import RidgeRanker as Mine")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    ended(monkeypatch, "solvers", "RidgeRanker")
+    assert str(tmp_path) not in sys.path
+    with pytest.raises(ModuleNotFoundError):
+        import_module("lies_here")
+    assert table.named("lies_here:Mine").__name__ == "RidgeRanker"
+    assert sys.path[-1] == str(tmp_path)
