@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FOLDERS: list[str] = []
-"""Where modules that a user or a study names are too: Python looks there from the first of them on, never before."""
+"""Where else modules are that a user or a study names: Python looks there from the first of them on, never before."""
 _PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
@@ -220,7 +220,8 @@ def named(path: str) -> Any:
     """Return the object at an import path, module:Name. Raises ParameterError where it cannot be imported."""
     module, _, name = path.partition(":")
     if module not in sys.modules and not module.startswith("ranktune."):
-        sys.path.extend(folder for folder in FOLDERS if folder not in sys.path)
+        sys.path += FOLDERS
+        FOLDERS.clear()
     try:
         return reduce(getattr, name.split("."), import_module(module))
     except Exception as error:  # importing a module runs anything
