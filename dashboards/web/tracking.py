@@ -300,7 +300,7 @@ def _started(folder: Path, uri: str, storage: str | None) -> subprocess.Popen[st
     if storage is not None:
         environment["RANKTUNE_STORAGE"] = storage
     return subprocess.Popen(
-        [sys.executable, "-m", __name__, str(folder.resolve())],
+        [sys.executable, "-P", "-m", __name__, str(folder.resolve())],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
