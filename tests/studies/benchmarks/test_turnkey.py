@@ -110,7 +110,7 @@ def test_kinds_are_drawn_by_the_seed_and_the_lead_over_single_calls_is_judged(
 def test_stored_results_are_not_rerun(folder: Path, first_feature: list[str], tmp_path: Path) -> None:
     file = tmp_path / "kept.jsonl"
     options = (folder, "--seconds", 3, "--keep", file)
-    invoke(*options, "--rival", OURS, "--fold", "Fold1")
+    invoke(*options, "--rival", OURS)
     first = invoke(*options).stdout
     every = 2 * len(PEERS)
     assert len(first_feature) == every  # the first, and those that were missing
@@ -162,8 +162,6 @@ def test_keeping_gives_back_every_value(tmp_path: Path) -> None:
 def test_mistakes_are_explained(folder: Path, first_feature: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = invoke(folder, "--rival", "xgbost")
     assert wrong.exit_code == 2 and "Did you mean 'xgboost'" in wrong.stderr
-    wrong = invoke(folder, "--rival", "ranktune", "--fold", "Fold3")
-    assert wrong.exit_code == 2 and "has no fold 'Fold3'" in wrong.stderr
     monkeypatch.setattr(peers, "find_spec", lambda name: None if name == "flaml" else object())
     with pytest.raises(ParameterError, match=r"flaml needs flaml.*pip install --group bench"):
         peers.check_installed("flaml")
