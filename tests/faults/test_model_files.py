@@ -305,28 +305,6 @@ def test_truncated_weights_whose_digest_was_made_to_fit_are_refused(large: Path)
             load_model(large)
 
 
-def test_random_changes_are_refused_or_change_nothing(small: Path) -> None:
-    whole, expected = small.read_bytes(), linear(small)
-    generator = np.random.default_rng(1)
-    loaded = 0
-    for _ in range(200):
-        data = bytearray(whole)
-        for place in generator.integers(0, len(data), generator.integers(1, 4)):
-            data[place] = (
-                generator.integers(0, 256)
-                if generator.random() < 0.5
-                else ord(generator.choice(list('0159 ,"[]{}:e.')))
-            )
-        small.write_bytes(data)
-        try:
-            got = linear(small)
-        except ModelFormatError:
-            continue
-        loaded += 1
-        assert got.weights.tobytes() == expected.weights.tobytes() and got.feature_names == expected.feature_names
-    assert loaded < 40  # those where a byte was replaced by itself, or by another kind of white space
-
-
 def test_random_changes_of_weights_whose_digest_was_made_to_fit(large: Path) -> None:
     whole, manifest = sidecar(large).read_bytes(), large.read_bytes()
     generator = np.random.default_rng(2)

@@ -79,6 +79,8 @@ def compiled(folder: Path) -> Path:
 class NativeFaults:
     """Runs studies with faults and goes on without, and compares the results with those of undisturbed ones."""
 
+    stages, alone = STAGES, ("export", "lanes", *PAIRS)  # in alone no fault is followed by others in the same study
+
     def __init__(self, folder: Path) -> None:
         self.folder, self.home, self.log = folder, folder / "home", folder / "faults.log"
         library, self.data = compiled(folder), write_data(folder / "data.csv")

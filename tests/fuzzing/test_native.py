@@ -16,15 +16,16 @@ from tests.fuzzing.asked import stable
 from tests.fuzzing.campaign import RARE, SETS, drawn, injected
 from tests.fuzzing.ledger import table
 from tests.fuzzing.native import FINE, KINDS, STAGES, SURVIVED, NativeFaults
+from tests.fuzzing.other_commands import CommandFaults
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler"
 )
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NativeFaults]:
-    result = NativeFaults(tmp_path_factory.mktemp("native"))
+@pytest.fixture(scope="module", params=[NativeFaults, CommandFaults])
+def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NativeFaults]:
+    result = request.param(tmp_path_factory.mktemp("native"))
     yield result
     result.close()
 
@@ -53,7 +54,7 @@ MANY = [("faults", 100, seed) for seed in range(1, 11)] + [("signals", 100, seed
 def test_studies_survive_faults_and_signals_in_all_stages(
     bench: NativeFaults, what: str, cases: int, seed: int
 ) -> None:
-    came = list(injected(bench, drawn(cases, seed, SETS[what])))
+    came = list(injected(bench, drawn(cases, seed, SETS[what], bench.stages)))
     print(table(Counter((fault.stage, outcome) for fault, outcome, _ in came), "stage"))
     assert [result for result in came if result.outcome not in FINE] == []
     assert len(came) == cases and 2 * sum(result.outcome == SURVIVED for result in came) > cases

@@ -15,6 +15,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Matrix, dense
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneError, RankTuneWarning, listed
+from ranktune.solvers.core.files.atomic import atomic_write
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.export.absent import arrival, unlike_training, warn_of_absent
@@ -263,6 +264,6 @@ def write_files(folder: Path, files: Mapping[str, str | bytes]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file, content in files.items():
-            (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+            atomic_write(folder / file, content)
     except OSError as error:
         raise ParameterError(f"cannot write into {folder}: {error.strerror}. Give a folder you may write to.") from None
