@@ -138,8 +138,8 @@ def one_pass(
     if home is not None:
         tuning.save()
         result.best_model.save(home / MODEL)
-        (home / CHECKPOINT).replace(home / STATE)
-        atomic_write(home / RESULT, json.dumps(result.as_dict(), indent=1))  # the last: the pass has ended
+        atomic_write(home / RESULT, json.dumps(result.as_dict(), indent=1))
+        (home / CHECKPOINT).replace(home / STATE)  # the last: the pass has ended
     return result
 
 
@@ -155,7 +155,7 @@ def _ended(folder: Path) -> Path:
 
 def _opened(folder: Path) -> Path:
     """Return a folder for a pass, made if it is missing."""
-    if (folder / RESULT).exists():
+    if (folder / RESULT).exists() and not (folder / CHECKPOINT).exists():
         raise StudyError(f"{folder} holds a finished pass. Give another folder, or remove {folder / RESULT}.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
