@@ -155,8 +155,16 @@ def _hit(value: Any) -> Row:
 
 
 def _of_solr(value: Any) -> Row:
-    pairs = (part.rpartition("=") for part in value["[features]"].split(",") if part)
-    features = _unique((name.strip(), number(text.strip())) for name, _, text in pairs)
+    pairs, pending = [], ""
+    for part in value["[features]"].split(","):
+        pending = f"{pending},{part}" if pending else part  # a name may hold commas
+        if "=" in part:
+            name, _, text = pending.rpartition("=")
+            pairs.append((name.strip(), number(text.strip())))
+            pending = ""
+    if pending:
+        raise RefusedError(pending)
+    features = _unique(pairs)
     return _document({**features, "qid": value["qid"], "grade": value["grade"]})
 
 

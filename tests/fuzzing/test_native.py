@@ -13,9 +13,9 @@ import pytest
 
 from ranktune.tuner.selection.results import Result
 from tests.fuzzing.asked import stable
-from tests.fuzzing.campaign import RARE, SETS, drawn, injected
+from tests.fuzzing.campaign import SETS, drawn, injected
 from tests.fuzzing.ledger import table
-from tests.fuzzing.native import FINE, KINDS, STAGES, SURVIVED, NativeFaults
+from tests.fuzzing.native import FINE, SURVIVED, NativeFaults
 from tests.fuzzing.other_commands import CommandFaults
 
 pytestmark = pytest.mark.skipif(
@@ -34,12 +34,6 @@ def test_results_are_compared_without_what_every_run_has_anew() -> None:
     anew = {field.name for field in fields(Result) if not field.compare}
     assert "stages" in anew
     assert stable({name: {"search": 0.5} for name in anew}, "HOME") == {}
-
-
-def test_faults_are_drawn_in_all_stages_and_of_all_kinds() -> None:
-    expected = {(stage, kind): 1 if stage in RARE else 4 for stage in STAGES for kind in KINDS}
-    counts = Counter((fault.stage, fault.kind) for fault in drawn(sum(expected.values()), 0, KINDS))
-    assert counts == expected
 
 
 FEW = [("faults", 16, 0), ("signals", 9, 0), ("clocks", 5, 0)]

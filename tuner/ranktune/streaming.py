@@ -145,7 +145,7 @@ def one_pass(
 
 def _ended(folder: Path) -> Path:
     """Return the folder of a pass that has ended, of which its state is there."""
-    if not all((folder / name).exists() for name in (RESULT, STATE, MODEL)):
+    if not (folder / STATE).exists():
         raise StudyError(
             f"{folder} does not have result.json, model.json and state.npz, which a pass ends with. Give the folder of "
             "a pass that has ended; releases up to 0.2.1 wrote no state."
