@@ -36,15 +36,8 @@ def test_results_are_compared_without_what_every_run_has_anew() -> None:
     assert stable({name: {"search": 0.5} for name in anew}, "HOME") == {}
 
 
-FEW = [("faults", 16, 0), ("signals", 9, 0), ("clocks", 5, 0)]
-MANY = [("faults", 100, seed) for seed in range(1, 11)] + [("signals", 100, seed) for seed in range(1, 6)]
-
-
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("what", "cases", "seed"),
-    [*FEW, *(pytest.param(*case, marks=pytest.mark.slow) for case in MANY)],
-)
+@pytest.mark.parametrize(("what", "cases", "seed"), [("faults", 16, 0), ("signals", 9, 0), ("clocks", 5, 0)])
 def test_studies_survive_faults_and_signals_in_all_stages(
     bench: NativeFaults, what: str, cases: int, seed: int
 ) -> None:

@@ -260,10 +260,7 @@ def _values(
 
 
 def write_files(folder: Path, files: Mapping[str, str | bytes]) -> None:
-    """Write files into a folder. Raises ParameterError where that fails."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for file, content in files.items():
-            atomic_write(folder / file, content)
-    except OSError as error:
-        raise ParameterError(f"cannot write into {folder}: {error.strerror}. Give a folder you may write to.") from None
+    """Write files into a folder. Raises OSError where that fails."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, content in files.items():
+        atomic_write(folder / file, content)
