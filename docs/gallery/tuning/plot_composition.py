@@ -19,7 +19,9 @@ MARKS = "os^Dv*<>ph"
 split = load_split()
 train = split.train.select(np.arange(150))
 with tempfile.TemporaryDirectory() as home:
-    result = ranktune.tune(train, vali=split.vali, home=home, preset="elasticrank", plan="split", trials=20)
+    result = ranktune.tune(
+        train, vali=split.vali, home=home, preset="elasticrank", plan="split", trials=20
+    )
     trials = [trial for trial in result.optuna_study.trials if trial.value is not None]
 
 # %%
