@@ -31,6 +31,7 @@ from ranktune.studies.laboratory.simulating import (
     figures,
     is_confirming,
     known_tasks,
+    of_tasks,
     simulated,
 )
 from ranktune.studies.laboratory.suggestions import DecisionRules
@@ -141,8 +142,9 @@ def simulate(
     seeds: str = "0:1",
     half: str = CONFIRM,
     rules: str = "sampler=thompson",
+    composition: bool = True,
 ) -> list[BenchmarkTable]:
-    """Simulate studies on the table, of all solvers and of Ranker alone, and show what they deliver.
+    """Simulate studies on the table, and show what they deliver, and the regret of those of all solvers by task.
 
     Parameters
     ----------
@@ -156,15 +158,17 @@ def simulate(
         The tasks: learn, or confirm.
     rules : str
         Such as choice.ahead=0.5,sampler=random.
+    composition : bool
+        Also simulate studies of the solver Ranker alone.
     """
     plan = SimulationPlan(seconds or DEFAULT_SECONDS, seeds_of(seeds))
-    kinds = {"all": STANDARD, COMPOSED: (COMPOSED,)}
+    kinds = {"all": STANDARD} | ({COMPOSED: (COMPOSED,)} if composition else {})
     runs = {
         name: simulated(known_tasks(keep, half, solvers), plan, [DecisionRules.parse(rules)], PROGRESS)[0]
         for name, solvers in kinds.items()
     }
     by_kind = {(name, of): [one for one in runs[name] if one.budget == of] for name in runs for of in plan.seconds}
-    return figures(by_kind, half)
+    return [*figures(by_kind, half), of_tasks(runs["all"])]
 
 
 def compare(

@@ -265,6 +265,15 @@ def figures(studies: Mapping[tuple[str, float], Sequence[Delivered]], half: str)
     ]
 
 
+def of_tasks(studies: Sequence[Delivered]) -> BenchmarkTable:
+    """Return the table of regret and harm by task, with which later studies are compared."""
+    regret, harmed = task_means(studies, "regret"), task_means(studies, "is_harmed")
+    rows: list[Row] = [
+        {"task": task, "regret": round(regret[task], 6), "harmed": round(harmed[task], 6)} for task in regret
+    ]
+    return BenchmarkTable("regret and harm by task", rows)
+
+
 def compared(names: Sequence[str], studies: Sequence[Sequence[Delivered]], half: str) -> BenchmarkTable:
     """Return the table of paired differences on test queries from the first of several rules, by their seconds."""
     rows: list[Row] = []

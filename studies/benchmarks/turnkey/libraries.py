@@ -21,8 +21,6 @@ from ranktune.solvers.metrics.metrics import parse_metric
 
 if TYPE_CHECKING:
     import optuna
-    from catboost import CatBoost
-    from lightgbm import LGBMRanker
     from lightgbm.callback import CallbackEnv
 
 METRIC = "ndcg@10"
@@ -148,15 +146,6 @@ def lightgbm_defaults(split: QuerySplit, budget: PeerBudget, folder: Path) -> Pe
 
 
 def _lightgbm(parameters: JsonView, train: Queries, vali: Queries, until: float) -> PeerResult:
-    ranker = fitted_lightgbm(parameters, train, vali, until)
-    detail = {"trees": ranker.best_iteration_ or ranker.n_estimators_, "cut_by_deadline": time.perf_counter() > until}
-    return _delivered(ranker.predict, vali, tried=1, detail=detail)
-
-
-def fitted_lightgbm(
-    parameters: JsonView, train: Queries, vali: Queries | None, until: float = float("inf")
-) -> LGBMRanker:
-    """Return LGBMRanker fitted on train, stopped early by vali, if given, and at the latest at the time until."""
     import lightgbm
 
     def stop_in_time(env: CallbackEnv) -> None:
@@ -164,17 +153,15 @@ def fitted_lightgbm(
             raise lightgbm.callback.EarlyStopException(env.iteration, env.evaluation_result_list or [])
 
     ranker = lightgbm.LGBMRanker(**{"objective": "lambdarank", "verbosity": -1, **parameters})
-    watched: Json = {}
-    if vali is not None:
-        watched = {
-            "eval_set": [(vali.features, vali.grades)], "eval_group": [vali.lengths], "eval_at": [10],
-            "eval_metric": "ndcg",
-            "callbacks": [lightgbm.early_stopping(_PATIENCE, verbose=False), stop_in_time],
-        }  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ranker.fit(train.features, train.grades, group=train.lengths, **watched)
-    return ranker
+        ranker.fit(
+            train.features, train.grades, group=train.lengths, eval_set=[(vali.features, vali.grades)],
+            eval_group=[vali.lengths], eval_at=[10], eval_metric="ndcg",
+            callbacks=[lightgbm.early_stopping(_PATIENCE, verbose=False), stop_in_time],
+        )  # fmt: skip
+    detail = {"trees": ranker.best_iteration_ or ranker.n_estimators_, "cut_by_deadline": time.perf_counter() > until}
+    return _delivered(ranker.predict, vali, tried=1, detail=detail)
 
 
 def xgboost_once(split: QuerySplit, budget: PeerBudget, folder: Path) -> PeerResult:
@@ -208,18 +195,9 @@ def _xgboost(parameters: JsonView, train: Queries, vali: Queries, until: float) 
 
 def catboost_once(split: QuerySplit, budget: PeerBudget, folder: Path, loss: str = "YetiRank") -> PeerResult:
     """Fit CatBoost with a loss once, stopped early by validation NDCG@10, or at the deadline."""
-    until, vali = time.perf_counter() + budget.seconds, part_of(split, "vali")
-    fixed = {"iterations": _DEFAULTS_TREES, "thread_count": budget.threads, "random_seed": budget.seed}
-    ranker = fitted_catboost(fixed | {"loss_function": loss}, split.train, vali, until)
-    detail = {"trees": ranker.tree_count_, "cut_by_deadline": time.perf_counter() > until}
-    return _delivered(ranker.predict, vali, tried=1, detail=detail)
-
-
-def fitted_catboost(
-    parameters: JsonView, train: Queries, vali: Queries | None, until: float = float("inf")
-) -> CatBoost:
-    """Return CatBoost fitted on train, stopped early by vali, if given, and at the latest at the time until."""
     import catboost
+
+    until, vali = time.perf_counter() + budget.seconds, part_of(split, "vali")
 
     def pool(part: Queries) -> catboost.Pool:
         return catboost.Pool(part.features, label=part.grades, group_id=part.query_of_document)
@@ -230,14 +208,14 @@ def fitted_catboost(
         def after_iteration(self, info: object) -> bool:
             return time.perf_counter() < until
 
-    quiet = {"allow_writing_files": False, "logging_level": "Silent"}
-    ranker = catboost.CatBoost({"loss_function": "YetiRank", "learning_rate": 0.1, **quiet, **parameters})
-    if vali is None:
-        ranker.fit(pool(train), callbacks=[CatBoostDeadline()])
-    else:
-        ranker.set_params(eval_metric="NDCG:top=10;type=Exp", early_stopping_rounds=100)
-        ranker.fit(pool(train), eval_set=pool(vali), callbacks=[CatBoostDeadline()])
-    return ranker
+    ranker = catboost.CatBoost({
+        "loss_function": loss, "learning_rate": 0.1, "iterations": _DEFAULTS_TREES, "thread_count": budget.threads,
+        "random_seed": budget.seed, "eval_metric": "NDCG:top=10;type=Exp", "early_stopping_rounds": 100,
+        "allow_writing_files": False, "logging_level": "Silent",
+    })  # fmt: skip
+    ranker.fit(pool(split.train), eval_set=pool(vali), callbacks=[CatBoostDeadline()])
+    detail = {"trees": ranker.tree_count_, "cut_by_deadline": time.perf_counter() > until}
+    return _delivered(ranker.predict, vali, tried=1, detail=detail)
 
 
 def flaml_automl(split: QuerySplit, budget: PeerBudget, folder: Path) -> PeerResult:
