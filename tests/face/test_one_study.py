@@ -1,12 +1,10 @@
 """One finished study, as it is seen everywhere: the same four lines, evidence in words and numbers, tables that fit."""
 
-import csv
 import json
 import math
 import re
 from collections.abc import Mapping
 from functools import cache
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -146,21 +144,6 @@ def test_marks_that_a_page_promises_are_drawn_for_many_models_too() -> None:
     data = study_data(trials_of(4), evidence_of(labels, 200), result=concluded(labels=labels))
     (panel,) = [each for each in view_json("solvers", data)["panels"] if each["key"] == "verdicts"]
     assert "* marks" in panel["note"] and "text" in panel["figure"]["data"][0]["texttemplate"]
-
-
-def test_a_report_does_not_promise_another_report_of_itself(home: Path) -> None:
-    assert "writes a report that has it" not in (notes := json.dumps(report(home))) and "ranktune report" not in notes
-
-
-def test_formats_have_a_number_in_each_cell_and_the_best_in_bold(home: Path) -> None:
-    rows = [*csv.DictReader(StringIO(shown(home, "--format", "csv")))]
-    for row in rows:
-        solver, *cells = row.values()
-        assert solver and all(math.isfinite(float(cell or 0.0)) for cell in cells)
-        assert float(row["test low"]) <= float(row["test"]) <= float(row["test high"])
-    best = max((row["test"] for row in rows), key=float)
-    assert rf"\textbf{{{best}}}" in shown(home, "--format", "latex")
-    assert f"**{best}**" in shown(home, "--format", "markdown")
 
 
 @pytest.mark.parametrize("columns", ["40", "80", None])

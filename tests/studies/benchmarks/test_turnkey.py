@@ -1,7 +1,6 @@
 """Whole tools at equal time, through the command: what is measured, kept and reported."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,13 @@ from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.__main__ import app
-from ranktune.studies.benchmarks.results import BenchmarkResult, append_result, stored_results
+from ranktune.studies.benchmarks.results import BenchmarkResult, stored_results
 from ranktune.studies.benchmarks.tasks import KINDS
 from ranktune.studies.benchmarks.turnkey import cells, command, peers
 from ranktune.studies.benchmarks.turnkey.libraries import METRIC, PeerBudget
 from ranktune.studies.benchmarks.turnkey.peers import OURS, PEERS, SINGLE_CALLS
 from ranktune.studies.benchmarks.turnkey.results import OVER_CALLS
-from tests.support.turnkey_samples import finished, queries, write
+from tests.support.turnkey_samples import queries, write
 
 
 @pytest.fixture(scope="module")
@@ -148,15 +147,6 @@ def test_a_tool_that_fails_does_not_stop_the_others(
     assert runs == {rival: 1 if rival == "flaml" else 2 for rival in PEERS if rival != "lightgbm-optuna"}
     monkeypatch.setattr(cells, "compete", others)
     assert invoke(*options).exit_code == 0 and len(first_feature) == 2 * len(PEERS)
-
-
-def test_keeping_gives_back_every_value(tmp_path: Path) -> None:
-    cell = replace(finished("flaml", "Fold1", [0.1, np.nan, 1 / 3]), interval=(0.25, 0.75), tried=7)
-    cell = replace(cell, detail={"trees": 8})
-    append_result(tmp_path / "k", cell.as_json())
-    (back,) = stored_results(tmp_path / "k", cells.Finished.from_json)
-    assert back.cell == cell.cell and replace(back, values={}) == replace(cell, values={})
-    assert all(np.array_equal(back.values[name], cell.values[name], equal_nan=True) for name in cells.METRICS)
 
 
 def test_mistakes_are_explained(folder: Path, first_feature: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
