@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ranktune.dashboards.figures.kinds import Dots
@@ -32,13 +32,15 @@ SIZES = {"weights or leaves": "nonzeros", "bytes": "bytes", "microseconds to sco
 
 def panels(data: StudyData) -> list[Panel]:
     """Return the conclusion, the leaderboard, the value of tuning, and the settings."""
-    shown = [_conclusion(data), _leaderboard(data), *explained.drivers(data), *queries.example(data)]
-    result = data.result
+    shown, result = [_conclusion(data), _leaderboard(data), *explained.drivers(data)], data.result
+    example = [*queries.example(data), worth(data)]
     if result is None:
-        return [*shown, worth(data), *_failures(data), *_data(data), _settings(data)]
+        return [*shown, *example, *_failures(data), *_data(data), _settings(data)]
+    lines = enumerate((*result.conclusion.details, early_stopping_sentence(data)), 1)
+    details = Panel("details", "Details", facts((str(k), line) for k, line in lines))
     return [
-        *shown, *_use(result), worth(data), Panel("details", "Details", facts(_details(data, result))),
-        *_folds(result), *_failures(data), *_left_out(result), _model(result), *_data(data), _settings(data),
+        *shown, *_use(result), *example, details, *_folds(result), *_failures(data),
+        *_left_out(result), _model(result), *_data(data), _settings(data),
     ]  # fmt: skip
 
 
@@ -58,25 +60,10 @@ def _conclusion(data: StudyData) -> Panel:
     rows: list[tuple[str, Cell]] = [*answers(data)] or [
         ("state", data.state),
         ("trials", data.progress),
-        *_endings(data),
+        *counts(data.trials).ended,
     ]
     note = joined(data.damage, *progress, data.weights_note)
     return Panel("conclusion", "Conclusion", facts(rows, ("question", "answer")), None, note)
-
-
-def _details(data: StudyData, result: Result) -> Iterator[tuple[str, Cell]]:
-    """Yield what the conclusion rests on: a row a sentence or a number."""
-    yield from ((str(k), line) for k, line in enumerate(result.conclusion.details, 1))
-    yield "trials", data.progress
-    yield from _endings(data)
-    yield "early stopping", early_stopping_sentence(data)
-
-
-def _endings(data: StudyData) -> list[tuple[str, Cell]]:
-    """Return how many trials ended how, where not all were evaluated in full."""
-    n = counts(data.trials)
-    rows = (("evaluated in full", n.complete), ("stopped early", n.stopped), ("failed", n.failed))
-    return [(name, count) for name, count in rows if count] if n.stopped or n.failed else []
 
 
 def early_stopping_sentence(data: StudyData) -> str:
@@ -123,9 +110,8 @@ def _leaderboard(data: StudyData) -> Panel:
         with_trials = [solver for solver in solvers_of(data, data.trials) if solver.best is not None]
         return Panel("leaderboard", title, reached(with_trials), None, "The best trial of each solver so far.")
     note = joined(
-        "The chosen model is on top, the others follow by validation. Dotted lines are the scores of the chosen. "
-        "Intervals are over queries. Models are compared query by query, so a difference can be significant although "
-        "the intervals overlap: see p.",
+        "The chosen model is on top, and dotted lines are its scores. Hollow markers are significantly worse than it, "
+        "query by query, even where intervals overlap.",
         f"*: {listed(data.study.serve)} cannot load it."
         if any(not row.is_served for row in data.result.leaderboard)
         else "",

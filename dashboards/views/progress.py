@@ -16,7 +16,7 @@ from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.kinds import Curves, Points, labels
 from ranktune.dashboards.figures.panels import Cell, Figure, Frame, Panel, Trace, counted, facts, grouped, joined
 from ranktune.dashboards.records.study import SplitData, StudyData, duration
-from ranktune.dashboards.records.trial import Trial, counts
+from ranktune.dashboards.records.trial import Trial, best_of, counts
 from ranktune.dashboards.views.solver_trials import no_trials_note
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.policy.policy import POLICY
@@ -67,7 +67,9 @@ def _last_gain(trials: Sequence[Trial], steps: Sequence[int]) -> str:
     if not steps or len(trials) == 1:
         return ""
     top = max(steps, key=lambda k: (trials[k].full_value or -np.inf, -k))
-    after = "it may rise further with more trials" if top >= 0.8 * len(trials) else "the trials after it gained nothing"
+    after = (
+        "it may rise further with more trials" if top + 1 >= 0.8 * len(trials) else "the trials after it gained nothing"
+    )
     return f"The best so far rose last at trial {trials[top].place} of {len(trials)}: {after}."
 
 
@@ -96,16 +98,14 @@ def _time_left(data: StudyData) -> Panel:
     rows: list[tuple[str, Cell]] = [
         ("finished", len(trials)),
         ("trials to run", data.total if data.study.ends_by_count else None),
-        ("evaluated in full", n.complete),
-        ("stopped early, significantly worse", n.stopped),
-        ("failed", n.failed),
+        *n.ended,
         ("restarted", sum(t.restarts for t in trials)),
         ("processor seconds of fits", n.spent),
         ("processor seconds saved by early stopping, about", n.saved if n.stopped else None),
         ("seconds between recent trials", pace),
         ("seconds left", seconds),
     ]
-    return Panel("time-left", "Progress", facts(rows), None, note)
+    return Panel("time-left", "Trials and time", facts(rows), None, note)
 
 
 def seconds_a_trial(trials: Sequence[Trial]) -> float | None:
@@ -174,7 +174,9 @@ def trials(data: StudyData) -> list[Panel]:
     n, stopped = counts(data.trials), "" if data.trials else "No trial has finished yet."
     if n.stopped:
         stopped = "The value of a trial that was stopped early is an estimate; its error is one standard deviation."
-    answer = f"{n.complete} evaluated in full, {n.stopped} stopped early, {n.failed} failed." * bool(data.trials)
+    best, ended = best_of(data.trials), (f"{count} {how}" for how, count in n.ended)
+    top = "" if best is None else f"The best is trial {best.place}, {best.solver}: {best.value:.4f}."
+    answer = joined(f"{counted(len(data.trials), 'trial')}: {', '.join(ended)}.", top) * bool(data.trials)
     return [Panel("trials", "Every finished trial", trials_table(data), None, stopped, "", answer)]
 
 
@@ -235,7 +237,6 @@ def worth(data: StudyData) -> Panel:
         "were drawn at random."
         if "random search" in known
         else "",
-        'For random search with the full budget, run the study with sampler "random" and compare the two.',
         f"Values are means over {len(data.splits)} folds." * (len(data.splits) > 1),
     )
     return Panel("worth", title, *best_so_far_lines(data, known), note)
