@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ranktune.dashboards.figures.kinds import Dots
-from ranktune.dashboards.figures.panels import Cell, Frame, Panel, counted, facts, joined
+from ranktune.dashboards.figures.panels import Cell, Figure, Frame, Panel, counted, facts, joined
 from ranktune.dashboards.records.study import StudyData, duration
 from ranktune.dashboards.records.trial import best_of, counts, leaderboard_columns
 from ranktune.dashboards.terminal.leaderboard import marks
@@ -27,6 +27,8 @@ TITLES = {
     "seconds": "fit seconds", "trials": "trials",
 }  # fmt: skip
 """Of the columns of the leaderboard; that of the metric beside the choice has its name."""
+FIRST = 5
+"""Models that are drawn first, beside today's ranking and the smallest that is as good; the table has all."""
 SIZES = {"weights or leaves": "nonzeros", "bytes": "bytes", "microseconds to score a document": "microseconds"}
 
 
@@ -109,14 +111,21 @@ def _leaderboard(data: StudyData) -> Panel:
     if data.result is None:
         with_trials = [solver for solver in solvers_of(data, data.trials) if solver.best is not None]
         return Panel("leaderboard", title, reached(with_trials), None, "The best trial of each solver so far.")
+    rows, board = data.result.leaderboard, leaderboard_panel(data.result)
+    smallest = data.result.alternatives.get("smallest")
+    few = [k for k, row in enumerate(rows) if k < FIRST or row.is_baseline or row.solver == smallest]
     note = joined(
         "The chosen model is on top, and dotted lines are its scores. Hollow markers are significantly worse than it, "
         "query by query, even where intervals overlap.",
-        f"*: {listed(data.study.serve)} cannot load it."
-        if any(not row.is_served for row in data.result.leaderboard)
-        else "",
+        f"The table has all {len(rows)} models." * (len(few) < len(rows)),
+        f"*: {listed(data.study.serve)} cannot load it." * any(not row.is_served for row in rows),
     )
-    return replace(leaderboard_panel(data.result), title=title, note=note)
+
+    def of_few(frame: Frame) -> Figure:
+        assert board.kind is not None
+        return board.kind(frame.kept(frame.rows[k] for k in few))
+
+    return replace(board, title=title, note=note, kind=of_few)
 
 
 def leaderboard_panel(result: Result) -> Panel:

@@ -1,6 +1,6 @@
 """How the search went: every trial, time and workers, the time left, and what tuning gained.
 
-The value of tuning is the best so far, against the solvers' defaults and against random search.
+The value of tuning is the best so far, against the solvers' defaults.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from math import comb
 
 import numpy as np
 
@@ -19,12 +18,9 @@ from ranktune.dashboards.records.study import SplitData, StudyData, duration
 from ranktune.dashboards.records.trial import Trial, best_of, counts
 from ranktune.dashboards.views.solver_trials import no_trials_note
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.selection.details import tuning_gained
 from ranktune.tuner.storage.attributes import ORIGINS
 
-MIN_RANDOM_TRIALS = 5
-"""Trials drawn at random, of each split, below which nothing is said about random search."""
 RECENT_TRIALS = 50
 """Trials from which the time left is estimated."""
 MAX_WORKERS = 24
@@ -213,17 +209,13 @@ def _row(trial: Trial, metrics: Sequence[str], metric: str, parameters: Sequence
 
 
 def worth(data: StudyData) -> Panel:
-    """Return the best so far, with the best default and random search."""
+    """Return the best so far, with the best default."""
     title = f"Value of tuning: best validation {data.metric} by number of trials"
     curve = mean_of_splits([best_by_number(split) for split in data.splits])
     if not np.isfinite(curve).any():
         return Panel("worth", title, note=no_trials_note(data) or "No trial has succeeded yet.")
-    count, sampler = len(data.solvers), data.study.sampler
-    default = float(np.mean([_best_default(split, count) for split in data.splits]))
-    of_splits = [random_search(split, count, sampler) for split in data.splits]
-    random, drawn = mean_of_splits(of_splits), min(int(np.isfinite(values).sum()) - 1 for values in of_splits)
+    default = float(np.mean([_best_default(split, len(data.solvers)) for split in data.splits]))
     curves = {"best so far": curve, "best default": np.full(len(curve), default)}
-    curves |= {"random search": random} if drawn >= MIN_RANDOM_TRIALS else {}
     known = {name: values for name, values in curves.items() if np.isfinite(values).any()}
     gained = "" if data.result is None else tuning_gained(data.result)
     if not gained and np.isfinite(default):
@@ -231,14 +223,7 @@ def worth(data: StudyData) -> Panel:
             f"The best so far is {float(np.nanmax(curve)) - default:.4f} above the best of the solvers' defaults on "
             "validation queries. The best of many values is too high: test queries show what tuning gained."
         )
-    note = joined(
-        gained,
-        f"The curve of random search is the mean over random orders of the {np.isfinite(random).sum() - 1} trials that "
-        "were drawn at random."
-        if "random search" in known
-        else "",
-        f"Values are means over {len(data.splits)} folds." * (len(data.splits) > 1),
-    )
+    note = joined(gained, f"Values are means over {len(data.splits)} folds." * (len(data.splits) > 1))
     return Panel("worth", title, *best_so_far_lines(data, known), note)
 
 
@@ -263,28 +248,6 @@ def _best_default(split: SplitData, solvers: int) -> float:
     """Return the best value of the solvers' defaults, the parameters requested of the first trials; NaN of none."""
     values = (trial.requested_value for trial in split.trials if trial.number < solvers)
     return max((value for value in values if value is not None), default=np.nan)
-
-
-def random_search(split: SplitData, solvers: int, sampler: str) -> Floats:
-    """Return the mean of the best after k trials: the defaults, then k - solvers of the random trials, (k,).
-
-    The random trials are those that the sampler drew without a model. The expected best of m of them, drawn without
-    replacement, is exact; beyond them it is NaN. The estimate of a trial that was stopped early stands for its
-    value. NaN up to the last default.
-    """
-    last = float("inf") if sampler == "random" else POLICY.search.startup
-    drawn = np.array([t.value for t in split.trials if solvers <= t.number < last and t.value is not None])
-    floor = _best_default(split, solvers)
-    lifted = np.sort(np.fmax(drawn, floor))
-    best = [expected_best(lifted, m) for m in range(1, len(lifted) + 1)]
-    return np.array([*[np.nan] * (solvers - 1), *[floor] * bool(solvers), *best], dtype=np.float64)
-
-
-def expected_best(ascending: Floats, count: int) -> float:
-    """Return the mean of the highest of count values drawn without replacement from ascending ones, count <= n."""
-    n = len(ascending)
-    weights = [comb(i, count - 1) / comb(n, count) for i in range(count - 1, n)]
-    return float(np.dot(weights, ascending[count - 1 :]))
 
 
 def mean_of_splits(curves: Sequence[Floats]) -> Floats:

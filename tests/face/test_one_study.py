@@ -100,9 +100,9 @@ def test_as_good_is_shown_by_an_interval_and_nothing_is_fastest(home: Path) -> N
 
 def test_the_first_page_has_the_conclusion_one_picture_what_drives_it_an_example_and_commands(home: Path) -> None:
     panels = report(home)["overview"]["panels"]
-    assert [each["key"] for each in panels[:5]] == ["conclusion", "leaderboard", "drivers", "example", "use"]
+    assert [each["key"] for each in panels[:5]] == ["conclusion", "leaderboard", "drivers", "use", "example"]
     assert [each["key"] for each in panels[:5] if each["figure"]] == ["leaderboard", "drivers"]
-    drivers, example, use = (rows_of(each["table"]) for each in panels[2:5])
+    drivers, use, example = (rows_of(each["table"]) for each in panels[2:5])
     assert len(drivers) <= 8 and {row["A higher value ranks"] for row in drivers} <= {"higher", "lower", "either way"}
     assert {"Grade", "Rank by RankSVM"} < {*example[0]} or len([name for name in example[0] if "Rank by" in name]) == 2
     assert all(str(row["run"]).startswith("ranktune") for row in use)

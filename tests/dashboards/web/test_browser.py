@@ -178,6 +178,17 @@ def test_the_conclusion_is_there_without_scripts(browser: Any, reports: dict[str
     context.close()
 
 
+def test_the_first_page_ends_with_what_to_do_next_within_two_screens(browser: Any, reports: dict[str, str]) -> None:
+    """Two of 1280 x 800; what is folded comes after it. On a phone the answers are one screen."""
+    for width, key, most in ((1280, "panel-use", 1600), (390, "panel-conclusion", 844)):
+        opened = tab(browser, "file://", width)
+        opened.page.goto(reports["real"])
+        opened.page.wait_for_selector("html[data-ready]")
+        box = opened.page.get_by_test_id(key).bounding_box()
+        assert box and (box["y"] + box["height"] if width == 1280 else box["height"]) <= most
+        opened.page.context.close()
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["failures", "nothing", "one"])
 def test_a_report_of_little_says_so(browser: Any, reports: dict[str, str], name: str) -> None:
