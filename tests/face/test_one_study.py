@@ -68,6 +68,8 @@ def test_every_face_has_the_four_lines(home: Path) -> None:
     found = ranktune.resume("blend", home=home)
     answers = " ".join(str(row["answer"]) for row in rows_of(panel(home, "overview", "conclusion")["table"]))
     html = found._repr_html_().replace("&#x27;", "'")
+    assert "<code>ranktune export" in html and "`" not in html
+    html = re.sub("</?code>", "`", html)
     faces = {
         "terminal": plain(text), "Python": plain(str(found)), "notebook": plain(html),
         "Markdown": plain(shown(home, "--format", "markdown")), "report": plain(answers),
