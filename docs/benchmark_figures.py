@@ -112,7 +112,6 @@ def curves(figure: Any, tables: Sequence[BenchmarkTable]) -> None:
 
 
 FIGURES: Mapping[str, Callable[[Any, Sequence[BenchmarkTable]], None]] = {
-    "memory": partial(bars, of="solver", column="peak MB", label="peak memory, MB", ours=("",)),
     "objective": partial(bars, of="method", column="to 0.0001", label="seconds to 0.0001 above the lowest objective"),
     "sampler.composition": curves,
     "sampler.many-problems": ranks,

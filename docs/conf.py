@@ -55,6 +55,7 @@ html_copy_source = False
 html_sidebars: dict[str, list[str]] = {
     "tutorial/index": [],
     "coming_from/index": [],
+    "whats_new": [],
 }  # the only pages of their sections
 html_theme_options = {
     "show_prev_next": True,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, listed, nearest
+from ranktune.solvers.core.errors import ParameterError, listed, nearest, warn
 from ranktune.solvers.core.registrations import REGISTERED, Registration, find, with_declared_space
 from ranktune.solvers.core.table import is_path, named
 from ranktune.solvers.names import CUSTOM
@@ -72,7 +71,7 @@ def custom_names() -> tuple[str, ...]:
         try:
             names.append(solver_class(name).__name__)
         except ParameterError as error:
-            warnings.warn(f"the solver {error} It is left out.", RankTuneWarning, stacklevel=2)
+            warn(f"the solver {error} It is left out.")
     return tuple(names)
 
 
@@ -131,5 +130,5 @@ def loadable(names: Iterable[str]) -> tuple[str, ...]:
     for reason in dict.fromkeys(filter(None, reasons.values())):
         out = [name for name in names if reasons[name] == reason]
         verb = "are" if len(out) > 1 else "is"
-        warnings.warn(f"{reason}; {listed(out)} {verb} left out.", RankTuneWarning, stacklevel=2)
+        warn(f"{reason}; {listed(out)} {verb} left out.")
     return tuple(name for name in names if reasons[name] is None)

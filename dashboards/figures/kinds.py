@@ -272,7 +272,7 @@ def with_key(traces: Sequence[Trace], stopped: Iterable[object]) -> list[Trace]:
 class Heat:
     """A cell for each row of the frame, by the columns down and across, coloured by value.
 
-    mirrored is 1 or -1 where rows are pairs: the value of a pair in the other order is so many times as large.
+    mirrored says that rows are pairs: the value of a pair in the other order is the opposite.
     text is what a cell says of its row, mark what it says where there is little room. ends are those of the colours, by
     default so that zero is in their middle.
     """
@@ -283,14 +283,14 @@ class Heat:
     unit: str
     text: Callable[[dict[str, Any]], str]
     mark: Callable[[dict[str, Any]], str] = lambda row: ""
-    mirrored: int = 0
+    mirrored: bool = False
     ends: tuple[float, float] | None = None
 
     def __call__(self, frame: Frame) -> Figure:
         """Return the figure."""
         rows = [dict(zip(frame.columns, row, strict=True)) for row in frame.rows]
         rows += [row | {self.down: row[self.across], self.across: row[self.down],
-                        self.value: None if row[self.value] is None else self.mirrored * row[self.value]}
+                        self.value: None if row[self.value] is None else -row[self.value]}
                  for row in rows if self.mirrored]  # fmt: skip
         names = [*frame[self.down], *frame[self.across]] if self.mirrored else []
         ups, sides = (list(dict.fromkeys(names or frame[name])) for name in (self.down, self.across))
@@ -300,17 +300,21 @@ class Heat:
         z = np.array([[np.nan if row is None else row[self.value] for row in line] for line in grid], dtype=np.float64)
         text = [["" if row is None else shown(row) for row in line] for line in grid]
         hover = [[f"{figures.plain(up)}, {figures.plain(side)}" for side in sides] for up in ups]
-        if self.mirrored == 1:
-            np.fill_diagonal(z, 1.0)
         many = len(sides) > 4
-        y, x = figures.distinct(ups, 14 if many else figures.MAX_LABEL), figures.distinct(sides, figures.MAX_LABEL)
+        y, x = figures.distinct(ups, 14 if many and self.mirrored else 32), figures.distinct(sides, figures.MAX_LABEL)
         cells = figures.heat_map(x, y, z, self.unit)
         if self.ends is None:
             widest = float(np.nanmax(np.abs(z), initial=0.0)) or 1.0
             colours = [list(stop) for stop in figures.DIVERGING]
             cells |= {"colorscale": colours, "zmin": -widest, "zmax": widest, "zmid": 0.0}
         else:
-            cells |= {"zmin": self.ends[0], "zmax": self.ends[1], "showscale": False, "xgap": 2, "ygap": 2}
+            cells |= {
+                "zmin": self.ends[0],
+                "zmax": self.ends[1],
+                "showscale": len(ups) > ROOM_FOR_TEXT,
+                "xgap": 2,
+                "ygap": 2,
+            }
         cells |= {"text": text, "texttemplate": "%{text}", "textfont": {"size": 10 if many else 11}}
         cells |= {"customdata": hover, "hovertemplate": "%{customdata}<br>%{z}<extra></extra>"}
         across = figures.axis(self.across, categories=x, showgrid=False, tickangle=-40 if self.mirrored else "auto")

@@ -175,6 +175,12 @@ class TrialCounts:
     spent: float
     saved: float
 
+    @property
+    def ended(self) -> list[tuple[str, int]]:
+        """How many trials ended in each way that some did."""
+        ways = ("evaluated in full", self.complete), ("stopped early", self.stopped), ("failed", self.failed)
+        return [(way, count) for way, count in ways if count]
+
 
 def counts(trials: Iterable[Trial]) -> TrialCounts:
     """Return how trials ended."""

@@ -22,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ranktune.solvers.core.errors import guarded, printable
+from ranktune.tuner.statistics.measured import ALPHA
 
 
 class Screen(Console):
@@ -157,8 +158,12 @@ def _parts(what: RenderableType) -> Iterator[RenderableType]:
     if isinstance(what, Group):
         for part in what.renderables:
             yield from _parts(part)
+    elif isinstance(what, FittedTable):
+        yield (rows := what.apart())
+        if DAGGER in as_text(rows, 10**4):
+            yield Text(f"{DAGGER} differs significantly from the first row: p Holm of at most {ALPHA:g}.")
     else:
-        yield what.apart() if isinstance(what, FittedTable) else what
+        yield what
 
 
 def _columns(

@@ -111,7 +111,7 @@ def panels(data: StudyData) -> list[Panel]:
         for k, solver in enumerate(solvers_of(data, pooled(data)))
         for panel in grouped(_of_solver(solver, choices_of(solver)), k, solver.name)
     ]
-    note = "Of no solver with two or more categorical parameters were two combinations of them tried."
+    note = "No solver was tried with two combinations of its choices yet."
     return shown or [Panel("effects", "Choices", note=no_trials_note(data) or note)]
 
 

@@ -70,7 +70,9 @@ def _paired(studies: Sequence[StudyData], names: Sequence[str]) -> tuple[Panel, 
     table, kind = pairs(labels, splits, weights, metric, np.random.default_rng(0))
     clearest = table.kept(sorted(table.rows, key=lambda row: 2.0 if row[3] is None else row[3]))
     corrected = f"{on} The Holm-corrected p counts {counted(len(table.rows), 'comparison')}."
-    of_chosen = replace(shown[0], table=Frame(columns, rows), note=note)
+    said = "{} minus {}: {:+.4f} [{:+.4f}, {:+.4f}], p = {:.3g}."
+    answer = said.format(*rows[0]) if len(rows) == 1 and None not in rows[0] else ""
+    of_chosen = replace(shown[0], table=Frame(columns, rows), note=note, answer=answer)
     return of_chosen, replace(shown[1], table=clearest, kind=kind, note=corrected)
 
 

@@ -1,27 +1,29 @@
-"""The days on which a study was watched: alarms, the metric with its interval, and the features that moved."""
+"""The days on which a study was watched: the verdict on the last, the metric day by day, the features that moved."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.kinds import Curves
-from ranktune.dashboards.figures.panels import Frame, Panel
+from ranktune.dashboards.figures.panels import Frame, Panel, facts
 from ranktune.dashboards.records.study import StudyData
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.drift.watching import read_days
 
-MAX_MOVED = 50
-"""Features of a table."""
 _COLUMNS = (
     "Day", "Data", "Alarm", "Queries", "p of the features", "Features that moved", "Metric", "Low", "High", "Loss, p",
     "Promised low", "Promised high",
 )  # fmt: skip
+_MOVED = {
+    "Feature": "feature", "Before and now": "", "Shift of the mean": "shift", "Distance": "distance",
+    "Missing": "missing", "Missing before": "missing_before", "q": "q",
+}  # fmt: skip
 
 
 def panels(data: StudyData) -> list[Panel]:
-    """Return the days, the metric on them, and the features that moved on the last of them."""
+    """Return the numbers of the last day, the metric on all days, and the features that moved on the last."""
     try:
         days = read_days(data.folder)
         note = f"`ranktune watch {data.name} NEW_DATA` compares new data with those of the study; each day is kept."
@@ -29,7 +31,34 @@ def panels(data: StudyData) -> list[Panel]:
         days, note = [], f"{damage} Remove the file to see the other days."
     if not days:
         return [Panel("days", "Days that were watched", note=note)]
-    return [_days(data, days), _moved(days[-1])]
+    return [_numbers(data, days), _days(data, days), _moved(days[-1])]
+
+
+def _numbers(data: StudyData, days: Sequence[Json]) -> Panel:
+    """Return the numbers of the last day; the answer is its verdict."""
+    last, alarms = days[-1], sum(day["alarm"] for day in days)
+    measured, of_features = last["quality"], f"{len(last['moved'])} of {len(last['features'])}"
+    rows: list[tuple[str, object]] = [("features that moved", of_features)] * (last["p_features"] is not None)
+    if measured is not None:
+        for name, part in ((data.metric, "mean"), ("promised by the study", "promised")):
+            ends = (measured[end if part == "mean" else f"promised_{end}"] for end in ("low", "high"))
+            rows.append((name, "{:.3f} [{:.3f}, {:.3f}]".format(measured[part], *ends)))
+    rows += [("queries", last["queries"]), ("days with an alarm", f"{alarms} of {len(days)}")]
+    answer = f"{'Alarm' if last['alarm'] else 'No alarm'} on {last['day']}: {', and '.join(_parts(data, last))}."
+    note = f"`ranktune retune {data.name} NEW_DATA` keeps, refits or replaces the model." * last["alarm"]
+    return Panel("numbers", f"Numbers of {last['day']}", facts(rows), None, note, "", answer)
+
+
+def _parts(data: StudyData, day: Json) -> Iterator[str]:
+    """Yield what became of the features and of the metric, those that were watched."""
+    p, measured, moved = day["p_features"], day["quality"], len(day["moved"])
+    if p is not None:
+        are = f"{moved or 'some'} of {len(day['features'])} features {'has' if moved == 1 else 'have'} moved"
+        yield are if p <= day["rate_part"] else "the features are as before"
+    if measured is not None:
+        now = f"{data.metric} is {measured['mean']:.3f}"
+        than = f"lower by {-measured['difference']:.3f} than in the study"
+        yield f"{now}, {'not worse than before' if measured['holds'] else than}"
 
 
 def _days(data: StudyData, days: Sequence[Json]) -> Panel:
@@ -41,7 +70,7 @@ def _days(data: StudyData, days: Sequence[Json]) -> Panel:
         ]
         for each in days
     ]  # fmt: skip
-    table, last = Frame(_COLUMNS, rows), days[-1]
+    table = Frame(_COLUMNS, rows)
     alarms = table.by("Alarm").get("alarm", Frame(_COLUMNS))
     marker = {"symbol": "x", "size": 12, "color": figures.ACCENT}
     kind = Curves(
@@ -49,22 +78,22 @@ def _days(data: StudyData, days: Sequence[Json]) -> Panel:
         ends=("Low", "High"), area=("promised", "Promised low", "Promised high"), markers=True,
         over=[figures.scatter("alarm", alarms["Day"], alarms["Metric"], marker=marker)] if alarms.rows else (),
     )  # fmt: skip
-    note = (
-        f"Where nothing changes, {last['rate']:.0%} of the days are an alarm. A p value of a part is an alarm up to "
-        f"{last['rate_part']:.4f}."
-    )
-    ended = f"the last, {last['day']}, had {'one' if last['alarm'] else 'none'}"
-    answer = f"{len(alarms.rows)} of {len(days)} days had an alarm; {ended}."
+    note = f"Where nothing changes, {days[-1]['rate']:.0%} of the days have an alarm."
     drawn = kind if table.known("Metric").rows else None
-    return Panel("days", "Days that were watched", table, drawn, note, "", answer)
+    return Panel("days", f"{data.metric} of each day, beside what the study promised", table, drawn, note)
 
 
 def _moved(day: Json) -> Panel:
-    names = ("feature", "shift", "distance", "missing", "missing_before", "q")
-    rows = [[each[name] for name in names] for each in day["features"][: len(day["moved"])][:MAX_MOVED]]
-    columns = ("Feature", "Shift of the mean, in standard deviations", "Distance", "Missing", "Missing before", "q")
+    """Return the features that moved, those that moved furthest first, with their values before and now."""
+    shown = [each for each in day["features"] if each["feature"] in day["moved"]]
+    furthest = sorted(shown, key=lambda each: -max(each["distance"], abs(each["missing"] - each["missing_before"])))
+    rows = [
+        [each[name] if name else [each["before"], each["now"]] if "now" in each else None for name in _MOVED.values()]
+        for each in furthest
+    ]
     note = (
-        "Compared with the training data, by query. Distance: of the distribution functions (Kolmogorov-Smirnov). Of "
-        f"the features here 5 % are false in the mean. {len(day['moved'])} of {len(day['features'])} have moved."
+        "Grey bars are the training data, the line the new ones. The shift is in standard deviations, the distance is "
+        "that of the distribution functions (Kolmogorov-Smirnov). Of the features here 5 % are false in the mean."
     )
-    return Panel("moved", f"Features that moved on {day['day']}", Frame(columns, rows), None, note)
+    title = f"Features that moved: {len(shown)} of {len(day['features'])}"
+    return Panel("moved", title, Frame(tuple(_MOVED), rows), None, note if rows else "", shown=True)

@@ -19,7 +19,7 @@ from ranktune.tuner.selection.evidence import ExplainedQuery, Explanations
 
 MAX_BARS, MAX_DRIVERS = 20, 8
 """Features of a figure; the table has more."""
-COMMAND = "ranktune explain MODEL DATA"
+COMMAND = "`ranktune explain MODEL DATA`"
 
 
 def importance(data: StudyData) -> list[Panel]:

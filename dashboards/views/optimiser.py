@@ -1,4 +1,4 @@
-"""Optimiser: the surrogate model, its uncertainty, the noise of trials, and what was tried over time.
+"""Optimiser: what was tried over time, then the surrogate model, its uncertainty, and the noise of trials.
 
 A panel's group is the split, where there are several: each has its own search.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.kinds import Bars, Heat, Points
+from ranktune.dashboards.figures.kinds import Heat, Points
 from ranktune.dashboards.figures.panels import Frame, Panel, counted, grouped, joined
 from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial, best_of
@@ -45,29 +45,37 @@ def panels(data: StudyData) -> list[Panel]:
     return [
         panel
         for k, split, group in data.groups
-        for panel in grouped([*_surrogate(data, split), _tried(data, split)], k, group)
+        for panel in grouped([_tried(data, split), *_surrogate(data, split)], k, group)
     ]
 
 
 def _tried(data: StudyData, split: SplitData) -> Panel:
     """Return the best with each solver, loss, pair weight, penalty and optimizer, part of the search by part."""
-    trials, metric = split.trials, f"Best {data.metric}"
+    trials, metric, best = split.trials, f"Best {data.metric}", best_of(split.trials)
     size = max(-(-len(trials) // MAX_BLOCKS), 1)
     values: dict[tuple[str, str], list[float | None]] = {}
     for k, trial in enumerate(trials):
         begin = k - k % size
         block = trials[begin : begin + size]
         when = " to ".join(str(place) for place in dict.fromkeys((block[0].place, block[-1].place)))
-        parts = ((name.partition("[")[0], value) for name, value in trial.params.items())
-        for what in (trial.solver, *(f"{part} {value}" for part, value in parts if part in PARTS)):
+        for what in ("all", *_parts(trial)):
             values.setdefault((what, when), []).append(trial.value)
     rows = [(*at, len(of), max(filter(None, of), default=None)) for at, of in values.items()]
-    known = [best for *_, best in rows if best is not None]
-    ends = min(known, default=0.0), max(known, default=0.0)
+    rows.sort(key=lambda row: (row[0] != "all", row[0].partition(" ")[0]))  # parts of a kind beside each other
+    known = [best for *_, best in rows if best is not None] or [0.0]
+    ends = float(np.quantile(known, 0.1)), max(known)
     kind = Heat("Tried", "Trials", metric, metric, lambda row: f"{row[metric]:.3f}", ends=ends)
     note = "" if rows else no_trials_note(data) or "No trial of this split has finished yet."
     table = Frame(("Tried", "Trials", "How often", metric), rows)
-    return Panel("tried", "What was tried when, and the best with it", table, kind, note)
+    title = f"{data.metric} of the best with each solver and part, along the search"
+    answer = "" if best is None else f"Trial {best.place} of {len(trials)} is the best: {', '.join(_parts(best))}."
+    return Panel("tried", title, table, kind, note, answer=answer)
+
+
+def _parts(trial: Trial) -> list[str]:
+    """Return the solver of a trial, and its loss, pair weight, penalty and optimizer."""
+    parts = ((name.partition("[")[0], value) for name, value in trial.params.items())
+    return [trial.solver, *(f"{part} {value}" for part, value in parts if part in PARTS)]
 
 
 def _surrogate(data: StudyData, split: SplitData) -> Iterator[Panel]:
@@ -86,7 +94,6 @@ def _surrogate(data: StudyData, split: SplitData) -> Iterator[Panel]:
     fitted = fitted_note(len(surrogate.chosen), observed, known)
     yield _noise(data, surrogate, [observed[int(i)][1] for i in surrogate.chosen], fitted)
     yield from _slices(data, surrogate, best, fitted)
-    yield _scales(data, surrogate)
 
 
 def _slices(data: StudyData, surrogate: Belief, best: Trial, fitted: str) -> Iterator[Panel]:
@@ -107,23 +114,6 @@ def _slices(data: StudyData, surrogate: Belief, best: Trial, fitted: str) -> Ite
         yield Panel(f"belief-{j}", title, *predicted(belief, name, across, data.metric, [star]), note)
 
 
-def _scales(data: StudyData, surrogate: Belief) -> Panel:
-    """Return the length scale of the surrogate model along each parameter."""
-    theta = surrogate.posterior.hyperparameters
-    names = [list(surrogate.space.distributions)[j] for j in surrogate.encoding.varying]
-    inverse = np.sqrt(theta.weights)
-    rows = [(names[j], inverse[j], 1.0 / inverse[j]) for j in np.argsort(-inverse, kind="stable")]
-    columns = ("Parameter", "Length scales in its range", "Length scale")
-    note = (
-        "The metric changes little within one length scale. Before any trial there is about 1 in the range of each "
-        "parameter. The prior standard deviation over the search space is "
-        f"{surrogate.spread * np.sqrt(theta.scale):.3g}."
-    )
-    title = f"Length scales of {data.metric} along each parameter"
-    kind = Bars("Parameter", columns[1:2], "length scales in the range of the parameter", "parameter", most=40)
-    return Panel("scales", title, Frame(columns, rows), kind, note)
-
-
 def _noise(data: StudyData, surrogate: Belief, trials: Sequence[Trial | None], fitted: str) -> Panel:
     """Return the value of each trial against its leave-one-out prediction; trials has None for other observations."""
     rows = [
@@ -142,8 +132,10 @@ def _noise(data: StudyData, surrogate: Belief, trials: Sequence[Trial | None], f
         figures.axis("residual", zeroline=True, zerolinewidth=2), figures.solver_styles(data.all_solvers),
         error=columns[-1],
     )  # fmt: skip
+    inside = 100 * np.mean([abs(row[5]) <= row[8] for row in rows])
     note = joined(
-        "The prediction for each trial is from all others. Bars are 95 % intervals.",
+        "The prediction for each trial is from all others. Bars are 95 % intervals: "
+        f"{inside:.0f} % of the trials lie within theirs.",
         f"The noise of a trial has standard deviation {surrogate.noise_sd:.2g} in the surrogate model.",
         f"The median standard error of a trial over the queries is {float(np.median(errors)):.2g}; as all trials have "
         "the same queries, most of that error is common to all."
@@ -151,6 +143,5 @@ def _noise(data: StudyData, surrogate: Belief, trials: Sequence[Trial | None], f
         else "",
         fitted,
     )
-    inside = np.mean([abs(row[5]) <= row[8] for row in rows])
-    answer = f"{inside:.0%} of the trials lie within their 95 % intervals."
-    return Panel("noise", f"Leave-one-out predictions of {data.metric}", table, kind, note, answer=answer)
+    title = f"Did the surrogate model expect what happened? Leave-one-out predictions of {data.metric}"
+    return Panel("noise", title, table, kind, note)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ranktune.dashboards.figures.kinds import Dots
-from ranktune.dashboards.figures.panels import Cell, Frame, Panel, counted, facts, joined
+from ranktune.dashboards.figures.panels import Cell, Figure, Frame, Panel, counted, facts, joined
 from ranktune.dashboards.records.study import StudyData, duration
 from ranktune.dashboards.records.trial import best_of, counts, leaderboard_columns
 from ranktune.dashboards.terminal.leaderboard import marks
@@ -27,18 +27,22 @@ TITLES = {
     "seconds": "fit seconds", "trials": "trials",
 }  # fmt: skip
 """Of the columns of the leaderboard; that of the metric beside the choice has its name."""
+FIRST = 5
+"""Models that are drawn first, beside today's ranking and the smallest that is as good; the table has all."""
 SIZES = {"weights or leaves": "nonzeros", "bytes": "bytes", "microseconds to score a document": "microseconds"}
 
 
 def panels(data: StudyData) -> list[Panel]:
     """Return the conclusion, the leaderboard, the value of tuning, and the settings."""
-    shown = [_conclusion(data), _leaderboard(data), *explained.drivers(data), *queries.example(data)]
-    result = data.result
+    shown, result = [_conclusion(data), _leaderboard(data), *explained.drivers(data)], data.result
+    example = [*queries.example(data), worth(data)]
     if result is None:
-        return [*shown, worth(data), *_failures(data), *_data(data), _settings(data)]
+        return [*shown, *example, *_failures(data), *_data(data), _settings(data)]
+    lines = enumerate((*result.conclusion.details, early_stopping_sentence(data)), 1)
+    details = Panel("details", "Details", facts((str(k), line) for k, line in lines))
     return [
-        *shown, *_use(result), worth(data), Panel("details", "Details", facts(_details(data, result))),
-        *_folds(result), *_failures(data), *_left_out(result), _model(result), *_data(data), _settings(data),
+        *shown, *_use(result), *example, details, *_folds(result), *_failures(data),
+        *_left_out(result), _model(result), *_data(data), _settings(data),
     ]  # fmt: skip
 
 
@@ -58,25 +62,10 @@ def _conclusion(data: StudyData) -> Panel:
     rows: list[tuple[str, Cell]] = [*answers(data)] or [
         ("state", data.state),
         ("trials", data.progress),
-        *_endings(data),
+        *counts(data.trials).ended,
     ]
     note = joined(data.damage, *progress, data.weights_note)
     return Panel("conclusion", "Conclusion", facts(rows, ("question", "answer")), None, note)
-
-
-def _details(data: StudyData, result: Result) -> Iterator[tuple[str, Cell]]:
-    """Yield what the conclusion rests on: a row a sentence or a number."""
-    yield from ((str(k), line) for k, line in enumerate(result.conclusion.details, 1))
-    yield "trials", data.progress
-    yield from _endings(data)
-    yield "early stopping", early_stopping_sentence(data)
-
-
-def _endings(data: StudyData) -> list[tuple[str, Cell]]:
-    """Return how many trials ended how, where not all were evaluated in full."""
-    n = counts(data.trials)
-    rows = (("evaluated in full", n.complete), ("stopped early", n.stopped), ("failed", n.failed))
-    return [(name, count) for name, count in rows if count] if n.stopped or n.failed else []
 
 
 def early_stopping_sentence(data: StudyData) -> str:
@@ -122,15 +111,21 @@ def _leaderboard(data: StudyData) -> Panel:
     if data.result is None:
         with_trials = [solver for solver in solvers_of(data, data.trials) if solver.best is not None]
         return Panel("leaderboard", title, reached(with_trials), None, "The best trial of each solver so far.")
+    rows, board = data.result.leaderboard, leaderboard_panel(data.result)
+    smallest = data.result.alternatives.get("smallest")
+    few = [k for k, row in enumerate(rows) if k < FIRST or row.is_baseline or row.solver == smallest]
     note = joined(
-        "The chosen model is on top, the others follow by validation. Dotted lines are the scores of the chosen. "
-        "Intervals are over queries. Models are compared query by query, so a difference can be significant although "
-        "the intervals overlap: see p.",
-        f"*: {listed(data.study.serve)} cannot load it."
-        if any(not row.is_served for row in data.result.leaderboard)
-        else "",
+        "The chosen model is on top, and dotted lines are its scores. Hollow markers are significantly worse than it, "
+        "query by query, even where intervals overlap.",
+        f"The table has all {len(rows)} models." * (len(few) < len(rows)),
+        f"*: {listed(data.study.serve)} cannot load it." * any(not row.is_served for row in rows),
     )
-    return replace(leaderboard_panel(data.result), title=title, note=note)
+
+    def of_few(frame: Frame) -> Figure:
+        assert board.kind is not None
+        return board.kind(frame.kept(frame.rows[k] for k in few))
+
+    return replace(board, title=title, note=note, kind=of_few)
 
 
 def leaderboard_panel(result: Result) -> Panel:

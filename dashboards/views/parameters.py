@@ -72,7 +72,7 @@ def panels(data: StudyData) -> list[Panel]:
     slices = sum(len(each.distributions) for each in solvers if len(each.valued) >= MIN_TRIALS_FOR_SLICES)
     most = int(np.clip(MAX_POINTS // max(slices, 1), 150, figures.MAX_POINTS))
     shown = [_importance_of_study(data)] if len(data.solvers) > 1 else []
-    for k, solver in enumerate(solvers):
+    for k, solver in enumerate([solver for solver in solvers if solver.trials] or solvers[:1]):
         shown += grouped(_of_solver(solver, most), k, solver.name)
     return shown
 
@@ -121,7 +121,7 @@ def _drawn_importance(
     trials = f"{measured.n} trials, {forests.RESAMPLES} resamples; intervals hold the middle 90 %."
     first, _, share, low, high = rows[0]
     answer = f"{first} matters most: its share of the variance is {share:.0%} ({low:.0%} to {high:.0%})."
-    answer = answer if low > 0.0 else "No parameter matters for sure: every interval of a share holds 0."
+    answer = answer if low > 0.0 else "No parameter matters for sure: the interval of each share reaches 0."
     return replace(
         panel, table=Frame(columns, rows), kind=kind, note=joined(FOREST_NOTE, trials, *notes), answer=answer
     )

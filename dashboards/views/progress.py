@@ -1,6 +1,6 @@
 """How the search went: every trial, time and workers, the time left, and what tuning gained.
 
-The value of tuning is the best so far, against the solvers' defaults and against random search.
+The value of tuning is the best so far, against the solvers' defaults.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from math import comb
 
 import numpy as np
 
@@ -16,15 +15,12 @@ from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.kinds import Curves, Points, labels
 from ranktune.dashboards.figures.panels import Cell, Figure, Frame, Panel, Trace, counted, facts, grouped, joined
 from ranktune.dashboards.records.study import SplitData, StudyData, duration
-from ranktune.dashboards.records.trial import Trial, counts
+from ranktune.dashboards.records.trial import Trial, best_of, counts
 from ranktune.dashboards.views.solver_trials import no_trials_note
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.selection.details import tuning_gained
 from ranktune.tuner.storage.attributes import ORIGINS
 
-MIN_RANDOM_TRIALS = 5
-"""Trials drawn at random, of each split, below which nothing is said about random search."""
 RECENT_TRIALS = 50
 """Trials from which the time left is estimated."""
 MAX_WORKERS = 24
@@ -67,7 +63,9 @@ def _last_gain(trials: Sequence[Trial], steps: Sequence[int]) -> str:
     if not steps or len(trials) == 1:
         return ""
     top = max(steps, key=lambda k: (trials[k].full_value or -np.inf, -k))
-    after = "it may rise further with more trials" if top >= 0.8 * len(trials) else "the trials after it gained nothing"
+    after = (
+        "it may rise further with more trials" if top + 1 >= 0.8 * len(trials) else "the trials after it gained nothing"
+    )
     return f"The best so far rose last at trial {trials[top].place} of {len(trials)}: {after}."
 
 
@@ -96,16 +94,14 @@ def _time_left(data: StudyData) -> Panel:
     rows: list[tuple[str, Cell]] = [
         ("finished", len(trials)),
         ("trials to run", data.total if data.study.ends_by_count else None),
-        ("evaluated in full", n.complete),
-        ("stopped early, significantly worse", n.stopped),
-        ("failed", n.failed),
+        *n.ended,
         ("restarted", sum(t.restarts for t in trials)),
         ("processor seconds of fits", n.spent),
         ("processor seconds saved by early stopping, about", n.saved if n.stopped else None),
         ("seconds between recent trials", pace),
         ("seconds left", seconds),
     ]
-    return Panel("time-left", "Progress", facts(rows), None, note)
+    return Panel("time-left", "Trials and time", facts(rows), None, note)
 
 
 def seconds_a_trial(trials: Sequence[Trial]) -> float | None:
@@ -174,7 +170,9 @@ def trials(data: StudyData) -> list[Panel]:
     n, stopped = counts(data.trials), "" if data.trials else "No trial has finished yet."
     if n.stopped:
         stopped = "The value of a trial that was stopped early is an estimate; its error is one standard deviation."
-    answer = f"{n.complete} evaluated in full, {n.stopped} stopped early, {n.failed} failed." * bool(data.trials)
+    best, ended = best_of(data.trials), (f"{count} {how}" for how, count in n.ended)
+    top = "" if best is None else f"The best is trial {best.place}, {best.solver}: {best.value:.4f}."
+    answer = joined(f"{counted(len(data.trials), 'trial')}: {', '.join(ended)}.", top) * bool(data.trials)
     return [Panel("trials", "Every finished trial", trials_table(data), None, stopped, "", answer)]
 
 
@@ -211,17 +209,13 @@ def _row(trial: Trial, metrics: Sequence[str], metric: str, parameters: Sequence
 
 
 def worth(data: StudyData) -> Panel:
-    """Return the best so far, with the best default and random search."""
+    """Return the best so far, with the best default."""
     title = f"Value of tuning: best validation {data.metric} by number of trials"
     curve = mean_of_splits([best_by_number(split) for split in data.splits])
     if not np.isfinite(curve).any():
         return Panel("worth", title, note=no_trials_note(data) or "No trial has succeeded yet.")
-    count, sampler = len(data.solvers), data.study.sampler
-    default = float(np.mean([_best_default(split, count) for split in data.splits]))
-    of_splits = [random_search(split, count, sampler) for split in data.splits]
-    random, drawn = mean_of_splits(of_splits), min(int(np.isfinite(values).sum()) - 1 for values in of_splits)
+    default = float(np.mean([_best_default(split, len(data.solvers)) for split in data.splits]))
     curves = {"best so far": curve, "best default": np.full(len(curve), default)}
-    curves |= {"random search": random} if drawn >= MIN_RANDOM_TRIALS else {}
     known = {name: values for name, values in curves.items() if np.isfinite(values).any()}
     gained = "" if data.result is None else tuning_gained(data.result)
     if not gained and np.isfinite(default):
@@ -229,15 +223,7 @@ def worth(data: StudyData) -> Panel:
             f"The best so far is {float(np.nanmax(curve)) - default:.4f} above the best of the solvers' defaults on "
             "validation queries. The best of many values is too high: test queries show what tuning gained."
         )
-    note = joined(
-        gained,
-        f"The curve of random search is the mean over random orders of the {np.isfinite(random).sum() - 1} trials that "
-        "were drawn at random."
-        if "random search" in known
-        else "",
-        'For random search with the full budget, run the study with sampler "random" and compare the two.',
-        f"Values are means over {len(data.splits)} folds." * (len(data.splits) > 1),
-    )
+    note = joined(gained, f"Values are means over {len(data.splits)} folds." * (len(data.splits) > 1))
     return Panel("worth", title, *best_so_far_lines(data, known), note)
 
 
@@ -262,28 +248,6 @@ def _best_default(split: SplitData, solvers: int) -> float:
     """Return the best value of the solvers' defaults, the parameters requested of the first trials; NaN of none."""
     values = (trial.requested_value for trial in split.trials if trial.number < solvers)
     return max((value for value in values if value is not None), default=np.nan)
-
-
-def random_search(split: SplitData, solvers: int, sampler: str) -> Floats:
-    """Return the mean of the best after k trials: the defaults, then k - solvers of the random trials, (k,).
-
-    The random trials are those that the sampler drew without a model. The expected best of m of them, drawn without
-    replacement, is exact; beyond them it is NaN. The estimate of a trial that was stopped early stands for its
-    value. NaN up to the last default.
-    """
-    last = float("inf") if sampler == "random" else POLICY.search.startup
-    drawn = np.array([t.value for t in split.trials if solvers <= t.number < last and t.value is not None])
-    floor = _best_default(split, solvers)
-    lifted = np.sort(np.fmax(drawn, floor))
-    best = [expected_best(lifted, m) for m in range(1, len(lifted) + 1)]
-    return np.array([*[np.nan] * (solvers - 1), *[floor] * bool(solvers), *best], dtype=np.float64)
-
-
-def expected_best(ascending: Floats, count: int) -> float:
-    """Return the mean of the highest of count values drawn without replacement from ascending ones, count <= n."""
-    n = len(ascending)
-    weights = [comb(i, count - 1) / comb(n, count) for i in range(count - 1, n)]
-    return float(np.dot(weights, ascending[count - 1 :]))
 
 
 def mean_of_splits(curves: Sequence[Floats]) -> Floats:

@@ -140,15 +140,15 @@ VIEWS: NamedTable[Panels] = NamedTable(
         "optimiser": View(
             "optimiser:panels",
             "Optimiser",
-            question="Did the sampler expect what happened?",
-            text="What the sampler expected and what happened. About 95 percent of the trials should lie within their "
-            "intervals; otherwise its model of the search does not fit.",
+            question="What did the sampler try, and when?",
+            text="What the sampler tried over time, what it expected and what happened. About 95 percent of the trials "
+            "should lie within their intervals; otherwise its model of the search does not fit.",
             terms="Gaussian process, acquisition function, early stopping, trial",
         ),
         "trials": View(
             "progress:trials",
             "Trials",
-            question="What was evaluated?",
+            question="Which configurations were evaluated?",
             text="Every configuration that was evaluated. Save the table as CSV or JSON to work on it elsewhere.",
             terms="trial, validation score, early stopping, fold",
         ),

@@ -13,7 +13,8 @@ from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial, best_of, counts
 from ranktune.dashboards.views.solver_trials import SolverTrials, no_models_note, no_trials_note, solvers_of
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.statistics.comparisons import ALPHA, pairwise
+from ranktune.tuner.statistics.comparisons import pairwise
+from ranktune.tuner.statistics.measured import ALPHA
 
 COLUMNS = ("Solver", "Trials", "Failed", "Median", "Lower quartile", "Upper quartile", "Best", "Best trial",
            "Defaults", "Seconds in total", "Stopped early", "Seconds saved, about")  # fmt: skip
@@ -138,10 +139,8 @@ def pairs(
         for pair in pairwise(splits, generator, weights)
     ]  # fmt: skip
     columns = ("Model", "Against", "Difference", "p", "Holm-corrected p", "Verdict", "Wins", "Ties", "Losses")
-    kind = Heat(
-        *columns[:3], f"difference in {metric}", mirrored=-1, text=lambda row: f"{row['Difference']:+.3f}{_star(row)}",
-        mark=_star,
-    )  # fmt: skip
+    unit = f"difference in {metric}"
+    kind = Heat(*columns[:3], unit, lambda row: f"{row['Difference']:+.3f}{_star(row)}", _star, mirrored=True)
     return Frame(columns, rows), kind
 
 

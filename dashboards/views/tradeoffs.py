@@ -9,12 +9,12 @@ import math
 from collections.abc import Iterable, Iterator
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.kinds import Curves, Points
+from ranktune.dashboards.figures.kinds import Points
 from ranktune.dashboards.figures.panels import Cell, Frame, Panel, grouped, joined
 from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial
 from ranktune.dashboards.views.solver_trials import no_trials_note
-from ranktune.tuner.statistics.pareto import COSTS, Option, best_within, front, knee
+from ranktune.tuner.statistics.pareto import COSTS, Option, front, knee
 
 TITLES = {
     "cost": ("cost of features", "Cost of the features of the model"),
@@ -23,14 +23,12 @@ TITLES = {
     "microseconds": ("time to score a document", "Microseconds to score a document"),
     "seconds": ("fit time", "Seconds of the fit"),
 }
-LIMITS = (1, 2, 5, 10, 20, 29)
-"""Numbers of features for which the best is listed; 29 as in the figures of the ElasticRank paper."""
 MODEL = "model: "
 """Before the name of an option that is a model of the leaderboard; a trial has its number."""
 
 
 def panels(data: StudyData) -> list[Panel]:
-    """Return the Pareto front of each cost and the best within each number of features, split by split."""
+    """Return the Pareto front of each cost, split by split."""
     return [panel for k, split, group in data.groups for panel in grouped(_of_split(data, split), k, group)]
 
 
@@ -39,7 +37,6 @@ def _of_split(data: StudyData, split: SplitData) -> Iterator[Panel]:
     for cost in COSTS:
         if cost != "cost" or any(trial.cost is not None for trial in split.trials):
             yield _front(data, split, models, cost)
-    yield _within(data, split, models)
 
 
 def _options(trials: Iterable[Trial]) -> list[Option]:
@@ -119,30 +116,3 @@ def _front(data: StudyData, split: SplitData, models: list[Option], cost: str) -
     answer = f"{unit}: {top.amount(cost):.4g} for the best {data.metric} by validation, {top.quality:.4f}"
     answer += f"; {bend.amount(cost):.4g} at the knee, {bend.quality:.4f}." if bend is not top else "."
     return Panel(cost, title, table, kind, note, answer=answer)
-
-
-def _within(data: StudyData, split: SplitData, models: list[Option]) -> Panel:
-    """Return the best trial or model within each number of features."""
-    title, value = f"Best {data.metric} within a number of features", f"{data.metric} (validation)"
-    options = [*_options(trial for trial in split.trials if not trial.stopped), *models]
-    highest = best_within(options, {})
-    if highest is None:
-        return Panel("within", title, note=no_trials_note(data) or "No trial has a value yet.")
-    solvers = {str(trial.place): trial.solver for trial in split.trials}
-    rows: list[list[Cell]] = []
-    for limit in (*LIMITS, None):
-        best = highest if limit is None else best_within(options, {"nonzeros": limit})
-        name = str(limit or "all")
-        if best is None:
-            rows.append([name, None, None, None, None, None])
-            continue
-        is_trial = best.label in solvers
-        solver = solvers[best.label] if is_trial else best.label.removeprefix(MODEL)
-        number = int(best.label) if is_trial else None
-        features = None if best.nonzeros is None else int(best.nonzeros)
-        rows.append([name, features, number, solver, best.quality, highest.quality - best.quality])
-    columns = ("Features at most", "Features", "Trial", "Solver", value, "Below the best")
-    across = figures.axis("features at most", categories=[str(row[0]) for row in rows])
-    kind = Curves(columns[0], (value,), across, figures.axis(value), markers=True, hover="Solver")
-    note = "The best trial or model with no more features; a dash where there is none."
-    return Panel("within", title, Frame(columns, rows), kind, note)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ranktune.dashboards.figures import plotly as figures
-from ranktune.dashboards.figures.kinds import Bars, Heat, Points
+from ranktune.dashboards.figures.kinds import Bars, Points
 from ranktune.dashboards.figures.panels import Frame, Panel, grouped, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial
@@ -94,8 +94,6 @@ def _of_row(data: StudyData, row: _Models) -> Iterator[Panel]:
     if spread is not None:
         yield spread
     yield _weights(row, drawn=spread is None or not row.is_trees)
-    if len(row.models) > 1:
-        yield _agreement(row)
 
 
 def _rows(data: StudyData) -> list[_Models]:
@@ -197,26 +195,6 @@ def _by_feature(
     cells = zip([row.names[j] for j in order], *(column[order] for column in columns.values()), strict=True)
     kind = Bars("Feature", list(columns)[:1], unit, "feature", ("Low", "High") if several else None, MAX_BARS)
     return replace(panel, table=Frame(("Feature", *columns), list(cells)), kind=kind if unit else None)
-
-
-def _agreement(row: _Models) -> Panel:
-    """Return the similarity of the weights of the splits."""
-    numbers, used = row.numbers, row.numbers != 0
-    norms = np.linalg.norm(numbers, axis=1)
-    norms[norms == 0] = np.nan
-    rows = [
-        [
-            row.splits[a], row.splits[b], numbers[a] @ numbers[b] / (norms[a] * norms[b]),
-            int((used[a] & used[b]).sum()), int((used[a] | used[b]).sum()),
-        ]
-        for a in range(len(numbers))
-        for b in range(a + 1, len(numbers))
-    ]  # fmt: skip
-    title = f"Agreement of the splits on the {'splits of trees' if row.is_trees else 'weights'} of {row.title}"
-    columns = ("Split", "Other split", "Cosine", "Features of both", "Features of either")
-    note = "Cosine similarity of the weights: 1 where they are proportional, 0 where no feature is in common."
-    kind = Heat(*columns[:3], "cosine", lambda row: f"{row['Cosine']:.2f}", mirrored=1)
-    return Panel("agreement", title, Frame(columns, rows), kind, note)
 
 
 def _strengths(data: StudyData) -> Iterator[Panel]:

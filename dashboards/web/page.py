@@ -8,7 +8,6 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import warnings
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +24,7 @@ from ranktune.dashboards.records.study import StudyData, open_study
 from ranktune.dashboards.records.trial import counts
 from ranktune.dashboards.views.registry import COMPARE, view_json, views_json
 from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, or_left_out
+from ranktune.solvers.core.errors import ParameterError, or_left_out, warn
 from ranktune.solvers.core.files.atomic import atomic_write
 
 MAX_COMPARED = 12
@@ -57,10 +56,10 @@ def compared_json(names: Sequence[str], panels: Sequence[Panel] | None = None) -
     return {"kind": "compare", "names": list(names), "study": study, "views": [view]}
 
 
-def filled(*, title: str, payload: str, style: str, scripts: str, policy: str = "") -> str:
-    """Return the page with title and the given elements: payload with the data, style and scripts."""
-    text = static("page.html")
-    return Template(text).substitute(title=escape(title), payload=payload, style=style, scripts=scripts, policy=policy)
+def filled(*, title: str, payload: str, style: str, scripts: str, **more: str) -> str:
+    """Return the page with title and the given elements: payload with the data, style, scripts; policy and plain."""
+    elements = {"payload": payload, "style": style, "scripts": scripts, "policy": "", "plain": ""}
+    return Template(static("page.html")).substitute(elements | more, title=escape(title))
 
 
 def payload_element(payload: Json) -> str:
@@ -119,11 +118,16 @@ def source_hash(text: str) -> str:
 def report_html(data: StudyData) -> str:
     """Return the report of a study: template, style, scripts and the panels of every view in one file."""
     views = [_filled(view, data) for view in views_json()]
-    return one_file(data.name, {"kind": "study", "study": study_json(data), "views": views})
+    rows = views[0]["panels"][0]["table"].get("rows", ())
+    plain = "".join(f"<p><b>{escape(str(what))}</b>: {escape(str(value))}</p>" for what, value in rows)
+    return one_file(data.name, {"kind": "study", "study": study_json(data), "views": views}, plain)
 
 
-def one_file(name: str, payload: Json) -> str:
-    """Return a page that needs no network and no server; payload is its kind, its head (study) and its views."""
+def one_file(name: str, payload: Json, plain: str = "") -> str:
+    """Return a page that needs no network and no server; payload is its kind, its head (study) and its views.
+
+    plain is markup that is shown where scripts are switched off.
+    """
     plotly, script, style = plotly_js().decode("utf-8"), static("page.js"), static("page.css")
     hashes = f"{source_hash(plotly)} {source_hash(script)}"
     policy = content_policy(scripts=hashes, styles=source_hash(style), connect="'none'")
@@ -133,6 +137,7 @@ def one_file(name: str, payload: Json) -> str:
         style=f"<style>{style}</style>",
         scripts=f'{packed_element("plotly", plotly)}\n<script type="module">{script}</script>',
         policy=f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
+        plain=plain,
     )
 
 
@@ -175,7 +180,7 @@ def write_report(folder: Path, output: Path, *beside: Path, brief: bool = False)
         )
     studies = [open_study(each) for each in (folder, *beside)]
     if damage := joined(*(data.damage for data in studies)):
-        warnings.warn(damage, RankTuneWarning, stacklevel=2)
+        warn(damage)
     return write_page(compared_html(studies) if beside else report_html(replace(*studies, brief=brief)), output)
 
 

@@ -24,7 +24,6 @@ import sys
 import tempfile
 import threading
 import time
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -35,7 +34,7 @@ from ranktune.dashboards.records.reader import TrialReader
 from ranktune.dashboards.records.study import StudyData, open_study
 from ranktune.dashboards.records.trial import Trial
 from ranktune.dashboards.web.page import write_report
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, printable
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, printable, warn
 from ranktune.solvers.core.files.atomic import atomic_write
 from ranktune.tuner.selection.results import Result
 from ranktune.tuner.study.home import StudyFolder
@@ -274,7 +273,7 @@ def logged(folder: Path, uri: str | None, storage: str | None = None) -> Iterato
     try:
         process = _started(folder, known_tracking(uri), storage)
     except OSError as error:
-        _warn(f"{folder.name} is not logged in MLflow: no process can be started ({error.strerror}).")
+        warn(f"{folder.name} is not logged in MLflow: no process can be started ({error.strerror}).")
         yield
         return
     relay = threading.Thread(target=_relay, args=(process.stdout,), daemon=True)
@@ -291,7 +290,7 @@ def logged(folder: Path, uri: str | None, storage: str | None = None) -> Iterato
         try:
             process.wait(patience)
         except subprocess.TimeoutExpired:
-            _warn(f"{folder.name} is still being logged in MLflow at {shown_tracking(uri)}, in the background.")
+            warn(f"{folder.name} is still being logged in MLflow at {shown_tracking(uri)}, in the background.")
         else:
             relay.join()
 
@@ -301,7 +300,7 @@ def _started(folder: Path, uri: str, storage: str | None) -> subprocess.Popen[st
     if storage is not None:
         environment["RANKTUNE_STORAGE"] = storage
     return subprocess.Popen(
-        [sys.executable, "-m", __name__, str(folder.resolve())],
+        [sys.executable, "-P", "-m", __name__, str(folder.resolve())],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -315,11 +314,7 @@ def _relay(lines: IO[str]) -> None:
     """Show the messages of the process as warnings."""
     with lines, suppress(RankTuneWarning):  # where warnings are errors, the study continues
         for line in lines:
-            _warn(line.strip())
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, RankTuneWarning, stacklevel=2)
+            warn(line.strip())
 
 
 def follow(folder: Path, uri: str, ending: IO[str], output: IO[str]) -> None:

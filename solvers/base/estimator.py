@@ -21,6 +21,7 @@ from ranktune.solvers.core.declared import Former
 from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.query_columns import Weights
+from ranktune.solvers.data.values import check_shape
 from ranktune.solvers.names import SAME_AS
 
 Request: TypeAlias = bool | str | None
@@ -279,6 +280,8 @@ class Estimator(Routed):
         """
         from sklearn.utils.validation import validate_data
 
+        X = np.asarray(X) if isinstance(X, list) else X
+        check_shape(X)
         if hasattr(X, "columns"):
             self._check_numeric(X)
         options: dict[str, object] = {

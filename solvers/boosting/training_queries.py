@@ -8,7 +8,6 @@ all fits.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +18,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ints
 from ranktune.solvers.core.checks import check_not_negative, check_positive
-from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError, ParameterError, warn
 from ranktune.solvers.core.parameters import Check, Param
 from ranktune.solvers.data.blocked import BlockedQueries, LocalBlocks, OpenBlock
 from ranktune.solvers.data.grades import with_pairs
@@ -64,7 +63,7 @@ def possible(queries: Queries, within: str) -> str:
     """Return which further columns training queries get: none, with a RankTuneWarning, where they can have none."""
     if within == NONE or not (reason := _refused(queries)):
         return within
-    warnings.warn(f"within_query={within!r} is left out: {reason}", RankTuneWarning, stacklevel=2)
+    warn(f"within_query={within!r} is left out: {reason}")
     return NONE
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property, update_wrapper
@@ -22,7 +21,7 @@ from operator import attrgetter
 from types import FunctionType, ModuleType
 from typing import Any, ClassVar, ParamSpec, TypeVar, cast
 
-from ranktune.solvers.core.errors import RankTuneWarning
+from ranktune.solvers.core.errors import RankTuneWarning, warn
 from ranktune.solvers.core.machine_code.folders import code_folder, loaded, remark_on_cache
 from ranktune.solvers.core.numba_internals import check_files, type_of_dispatcher, type_of_intrinsic
 
@@ -127,7 +126,7 @@ def warn_of_cache() -> None:
     """Warn (RankTuneWarning), once a process, where machine code cannot be kept, or what is kept not believed."""
     if line := remark_on_cache():
         with suppress(RankTuneWarning):  # where warnings are errors: it works nevertheless
-            warnings.warn(line, RankTuneWarning, stacklevel=4)
+            warn(line)
 
 
 @contextmanager

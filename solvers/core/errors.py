@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterable
@@ -81,6 +82,17 @@ class IncompatibleParts(ParameterError):
     ...     print(str(error)[:54])
     LBFGS needs Penalty.gradient, and L1 has none. Optimiz
     """
+
+
+def counted_from(first: int, error: DataError, below: str = "") -> str:
+    """Return what an error says, with its rows, which count from 0, counted from another number."""
+    return re.sub(r"(?<=in row )\d+", lambda row: f"{int(row[0]) + first}{below}", str(error))
+
+
+def in_file(path: object, error: DataError) -> DataError:
+    """Return an error with the path of the table that it is of, whose rows count from 1."""
+    below = " below the titles" * (".csv" in str(path) or ".tsv" in str(path))
+    return DataError(f"{path}: {counted_from(1, error, below)}")
 
 
 class ModelFormatError(RankTuneError, ValueError):
@@ -160,6 +172,15 @@ class RankTuneWarning(UserWarning):
 
     def __str__(self) -> str:
         return printable(without_secrets(super().__str__()), keep="\n")
+
+
+def warn(message: str | Warning, category: type[Warning] = RankTuneWarning) -> None:
+    """Warn of something, at the line of the caller that is neither in RankTune nor in the standard library, if any."""
+    place, passed = sys._getframe(), {"ranktune", *sys.stdlib_module_names}
+    while place.f_back and str(place.f_globals.get("__name__")).partition(".")[0] in passed:
+        place = place.f_back
+    registry = place.f_globals.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(message, category, place.f_code.co_filename, place.f_lineno, registry=registry)
 
 
 SPELLINGS: list[Callable[[str], str]] = [str]
@@ -303,7 +324,7 @@ def or_left_out(
         missing = LeftOut.of(what, error)
         if into is not None:
             into.append(missing)
-        warnings.warn(f"{what} failed and is left out: {missing.error} {remedy}", RankTuneWarning, stacklevel=2)
+        warn(f"{what} failed and is left out: {missing.error} {remedy}")
         return instead
 
 

@@ -10,7 +10,6 @@ The constructor, the search space, the check and the docstring's section come fr
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -23,7 +22,7 @@ from ranktune.solvers.core.checks import (
     check_positive,
 )
 from ranktune.solvers.core.declared import FieldMeaning, Former, declared, documented, with_attributes
-from ranktune.solvers.core.errors import RankTuneWarning
+from ranktune.solvers.core.errors import warn
 from ranktune.solvers.core.space import OF_CONSTRUCTOR, Choice, Conditions, Float, Int, Parameter, Value
 
 Check: TypeAlias = Callable[[str, Any], None]
@@ -160,7 +159,7 @@ def _accept(cls: Any, former: Former) -> None:
             constructor(self, *values, **parameters)
             return
         changed = ", ".join(f"{name}={value!r}" for name, value in current.items() if arguments.get(name) is not value)
-        warnings.warn(f"{cls.__name__}: write {changed}, as it is called since 0.3.0.", RankTuneWarning, stacklevel=2)
+        warn(f"{cls.__name__}: write {changed}, as it is called since 0.3.0.")
         constructor(self, **current)
 
     cls.__init__ = __init__

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import lru_cache, reduce
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+FOLDERS: list[str] = []
+"""Where else modules are that a user or a study names: Python looks there from the first of them on, never before."""
 _PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
@@ -216,6 +219,9 @@ def is_path(text: str) -> bool:
 def named(path: str) -> Any:
     """Return the object at an import path, module:Name. Raises ParameterError where it cannot be imported."""
     module, _, name = path.partition(":")
+    if module not in sys.modules and not module.startswith("ranktune."):
+        sys.path += FOLDERS
+        FOLDERS.clear()
     try:
         return reduce(getattr, name.split("."), import_module(module))
     except Exception as error:  # importing a module runs anything

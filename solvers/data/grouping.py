@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Ids, Ints, Sizes, as_objects
-from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError, warn
 from ranktune.solvers.data.checks import check_id_type
 from ranktune.solvers.data.columns.usual import plain, usual
 
@@ -67,11 +66,9 @@ def check_no_query_column(X: object, *, grouped: bool) -> None:
 
 def warn_of_one_query(n_rows: int) -> None:
     """Warn (RankTuneWarning) that all rows are one query, as nothing says which are."""
-    warnings.warn(
+    warn(
         f"all {n_rows} rows are taken as one query. Give the query of each row (qid=), or the sizes of the queries "
-        "(group=).",
-        RankTuneWarning,
-        stacklevel=5,
+        "(group=)."
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from os import PathLike
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
@@ -16,11 +18,8 @@ _BLOCK = 1 << 20  # values that are looked at together
 
 def as_features(X: Features | ArrayLike) -> Features:
     """Return X as a C-ordered array, or a CSR array in canonical form. Raises DataError where it cannot be."""
+    check_shape(X)
     if isinstance(X, sparse.sparray | sparse.spmatrix):
-        if X.ndim != 2:
-            raise DataError(
-                f"X has shape {X.shape}: it must be two-dimensional, a row per document, a column per feature."
-            )
         matrix = sparse.csr_array(X)
         matrix.data = without_largest(matrix.data, "X")
         check_layout(matrix)
@@ -33,11 +32,24 @@ def as_features(X: Features | ArrayLike) -> Features:
             matrix.sum_duplicates()
         return _with_short_indices(matrix)
     array = without_largest(numeric(X, "X"), "X")
-    if array.ndim != 2:
-        raise DataError(
-            f"X has shape {array.shape}: it must be two-dimensional, a row per document, a column per feature."
-        )
+    check_shape(array)
     return np.ascontiguousarray(array)
+
+
+def check_shape(X: object) -> None:
+    """Raise DataError for a path, and for an array that has not two dimensions."""
+    if isinstance(X, str | PathLike):
+        raise DataError(
+            f"X={str(X)!r} is a path, and X must hold features. ranktune.predict(MODEL, {str(X)!r}) scores a file; "
+            f"ranktune.read({str(X)!r}) returns what X may be."
+        )
+    shape = getattr(X, "shape", (0, 0))
+    if len(shape) != 2:
+        give = f"X.reshape(-1, {shape[-1]}), with qid= or group= for the queries" if shape[1:] else "X.reshape(1, -1)"
+        raise DataError(
+            f"X has shape {shape}: it must be two-dimensional, a row per document, a column per feature. Reshape your "
+            f"data: give {give}."
+        )
 
 
 def csr_of(data: Matrix, indices: Indices, indptr: Indices, n_features: int) -> sparse.csr_array:

@@ -12,11 +12,10 @@ RankLib reads NaN and what is left out as 0 (DataPoint.java).
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, listed, nearest
+from ranktune.solvers.core.errors import ParameterError, listed, nearest, warn
 from ranktune.solvers.export.definitions import is_match
 from ranktune.solvers.export.source import ExportedModel
 
@@ -131,4 +130,4 @@ def warn_of_absent(source: ExportedModel, version: str | None, absent: str, *, d
             f"in {engine} {what}, and the model has learned something else of {listed(names)}. {use}, or train with "
             "missing='zero', which reads missing values as 0."
         )
-    warnings.warn(text, RankTuneWarning, stacklevel=3)
+    warn(text)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ranktune.solvers.abilities import TREES
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.files.atomic import atomic_write
 from ranktune.solvers.export.absent import arrival, warn_of_absent
 from ranktune.solvers.export.source import OTHER_MODELS, ExportedModel, source_of
 from ranktune.solvers.formats import FORMATS, Format
@@ -84,7 +85,7 @@ def export(
     content = chosen.write(replace(source, asks_zero=arrives.asks_zero))
     warn_of_absent(source, engine_version, arrives.absent)
     if path is not None:
-        Path(path).write_bytes(content if isinstance(content, bytes) else content.encode())
+        atomic_write(Path(path).resolve(), content)
     return content
 
 

@@ -7,13 +7,12 @@ characters that XML cannot hold are replaced by codes (see escaped).
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import numpy as np
 
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
+from ranktune.solvers.core.errors import ParameterError, warn
 from ranktune.solvers.export.source import ExportedModel, check_distinct, escaped
 from ranktune.solvers.models.trees import Trees
 
@@ -28,11 +27,9 @@ FIELDS = 1000
 def pmml(source: ExportedModel) -> str:
     """Return a document with one regression table, or with a segment for each tree and, in a blend, for the table."""
     if len(source.names) > FIELDS:
-        warnings.warn(
+        warn(
             f"the model has {len(source.names)} features, and JPMML-Evaluator loads at most {FIELDS} unless "
-            "ModelEvaluatorBuilder.checkSchema is overridden: do that, or use PMML4S.",
-            RankTuneWarning,
-            stacklevel=3,
+            "ModelEvaluatorBuilder.checkSchema is overridden: do that, or use PMML4S."
         )
     root, fields = _document(source)
     trees, algorithm = source.trees, _legal(source.model.solver)

@@ -11,7 +11,6 @@ optimizers reach, LinearRanker brings within them.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
@@ -23,7 +22,7 @@ from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_choice
-from ranktune.solvers.core.errors import IncompatibleParts, RankTuneWarning
+from ranktune.solvers.core.errors import IncompatibleParts, warn
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.blocked import BlockedQueries, Data, better_divided, factors_of
 from ranktune.solvers.data.queries import Queries
@@ -141,12 +140,10 @@ class ComposedRanker(LinearRanker):
             yield progress
         optimizer = parts.optimizer
         if not (optimizer.planned or self.converged_):
-            warnings.warn(
+            warn(
                 f"{type(self).__name__} stopped before it converged: after {self.n_iter_} iterations "
                 f"{optimizer.shortfall(parts.loss).format(progress.step.violation)}, above tol={optimizer.tol:g}. Its "
-                "best weights are kept; raise max_iterations or tol, scale the features, or strengthen the penalty.",
-                RankTuneWarning,
-                stacklevel=2,
+                "best weights are kept; raise max_iterations or tol, scale the features, or strengthen the penalty."
             )
 
     def _steps(self, queries: Queries) -> Iterator[Step]:

@@ -27,13 +27,12 @@ k, else n log n a query; what depends on the grades alone is computed once for e
 from __future__ import annotations
 
 import operator
-import warnings
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Matrix, as_floats
-from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, listed, nearest
+from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest, warn
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics import formulas
 from ranktune.solvers.metrics.custom import metric_at
@@ -348,11 +347,7 @@ def metric_for(queries: Queries, chosen: str | Metric | None, *tuned: str | None
     usable = (spelling for spelling in wanted if _is_known(spelling, queries))
     metric = for_grades(parse_metric(chosen or next(usable, USUAL)), queries.grades)
     if wanted.keys() - {str(metric)}:
-        warnings.warn(
-            f"The metric here is {metric}, and what it measures was tuned for {listed(wanted)}.",
-            RankTuneWarning,
-            stacklevel=3,
-        )
+        warn(f"The metric here is {metric}, and what it measures was tuned for {listed(wanted)}.")
     return metric
 
 

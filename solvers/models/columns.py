@@ -7,7 +7,6 @@ And the fields that a file holds of every kind of model: what it was made of, by
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from ranktune.solvers.core.arrays import Ints, JsonView, stored_arrays
-from ranktune.solvers.core.errors import DataError, ModelFormatError, RankTuneWarning, listed
+from ranktune.solvers.core.errors import DataError, ModelFormatError, listed, warn
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.columns.encoding import TableEncoding, check_features
 from ranktune.solvers.data.missing import with_absent_missing
@@ -129,11 +128,7 @@ def _by_position(queries: Queries, n_features: int, feature_names: tuple[str, ..
             f"{problem}, and there are {queries.n_features} columns for {n_features} features: they cannot be "
             "matched. Give both with names, or the same columns in the same order."
         )
-    warnings.warn(
-        f"{problem}: they are matched by position. If the order differs, scores are wrong; give both with names.",
-        RankTuneWarning,
-        stacklevel=3,
-    )
+    warn(f"{problem}: they are matched by position. If the order differs, scores are wrong; give both with names.")
     return queries
 
 

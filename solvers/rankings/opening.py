@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, dense
-from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, RankTuneWarning, nearest
+from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, nearest, warn
 from ranktune.solvers.data.columns.arrow import is_frame
 from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.columns.usual import USUAL, plain
@@ -125,11 +124,9 @@ class ColumnRanking(FeatureRanking):
         values = FeatureRanking(self.name, wanted, self.score).scores(queries)
         guessed = plain(self.column) in USUAL["position"].names or are_positions(values, queries, FEW)
         if guessed and not self.is_position:
-            warnings.warn(
+            warn(
                 f"{self.name} ranks the {'highest' if self.turned else 'lowest'} first, since {self.column!r} looks "
-                f"like a position. {COLUMN}{'' if self.turned else '-'}{self.column} turns it round.",
-                RankTuneWarning,
-                stacklevel=2,
+                f"like a position. {COLUMN}{'' if self.turned else '-'}{self.column} turns it round."
             )
         return values if (guessed or self.is_position) == self.turned else -values
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -12,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats
-from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
+from ranktune.solvers.core.errors import DataError, listed, warn
 from ranktune.solvers.data.columns.arrow import is_number
 from ranktune.solvers.data.columns.grammar import ids_of, number_of
 from ranktune.solvers.data.columns.roles import DOCUMENTS
@@ -135,11 +134,7 @@ class IdScores:
             len(self.by_query[query].keys() - ids) for query, ids in present.items() if query in self.by_query
         )
         if unknown:
-            warnings.warn(
-                f"{self.name} ranks {unknown} documents that the data do not hold: they are left out.",
-                RankTuneWarning,
-                stacklevel=2,
-            )
+            warn(f"{self.name} ranks {unknown} documents that the data do not hold: they are left out.")
 
 
 def scores_by_line(path: Path) -> RowScores:
@@ -165,11 +160,9 @@ def scores_of_run(path: Path) -> IdScores:
     lines = [(words[0], float(words[3]), float(words[4])) for words in words_of(Position(path))]
     pairs = [(b[1] - a[1]) * (b[2] - a[2]) for a, b in pairwise(lines) if a[0] == b[0]]
     if sum(map(np.sign, pairs)) > 0.0:
-        warnings.warn(
+        warn(
             f"the scores of {path} rise with its ranks, and a run ranks the highest score first: it may be upside "
-            "down. Write the negative ranks as scores.",
-            RankTuneWarning,
-            stacklevel=2,
+            "down. Write the negative ranks as scores."
         )
     queries, documents = zip(*scores, strict=True)
     return _by_ids(str(path), queries, documents, list(scores.values()), is_run=True)
@@ -191,11 +184,9 @@ def scores_of_table(source: object, name: str) -> RowScores | IdScores:
     if absent := np.isnan(values).sum():
         raise DataError(f"{name}: {absent} scores are missing. Every row needs one.")
     if plain(score) in USUAL["position"].names:
-        warnings.warn(
+        warn(
             f"{name} ranks the lowest first, since {score!r} is called as a position is. If the highest are the best, "
-            "call the column score.",
-            RankTuneWarning,
-            stacklevel=2,
+            "call the column score."
         )
         values = -values
     if "document" not in columns:

@@ -34,8 +34,8 @@ V = TypeVar("V")
 
 LIBRARIES = (
     "ranktune", "numpy", "scipy", "scikit-learn", "numba", "lightgbm", "xgboost-cpu", "xgboost", "catboost", "optuna",
-    "cmaes", "polars", "pandas", "pytrec-eval-terrier", "flaml", "scikit-optimize",
-    "torch", "coco-experiment",
+    "cmaes", "polars", "pandas", "pytrec-eval-terrier", "flaml", "ydf", "perpetual",
+    "scikit-optimize", "torch", "coco-experiment",
 )  # fmt: skip
 """Distributions whose versions are stored where they are installed."""
 

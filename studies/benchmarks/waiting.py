@@ -1,7 +1,6 @@
-"""What a user waits for beside fits: what commands take, and what a study takes itself.
+"""What a user waits for: what commands take, and what a study takes beside fits.
 
-A request is what happens between the end of a trial and the begin of the next. The fixed cost is all that a study takes
-in a new process, with its imports and its report, beside the fits of its trials. Both are in processor time.
+A request is what happens between the end of a trial and the begin of the next, in processor time.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import shlex
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -72,28 +70,6 @@ def _of_children() -> float:
 
 REQUESTS = {30: 0.005, 100: 0.005, 300: 0.005, 1000: 0.020}
 """Seconds that a request may take, by the number of observations."""
-FIXED, EACH = 3.0, 0.002
-"""Seconds that a study may take beside the fits, and for each trial."""
-STUDY = """
-import sys, tempfile, time
-from pathlib import Path
-import numpy as np
-import ranktune
-from ranktune.dashboards.web.page import write_report
-generator = np.random.default_rng(0)
-X = generator.normal(size=(600, 8))
-y = np.digitize(X @ generator.normal(size=8) + generator.normal(size=600), (0.3, 1.0, 1.7))
-with tempfile.TemporaryDirectory() as home:
-    result = ranktune.tune(
-        (X, y, np.arange(600) // 10), solvers="RidgeRanker", trials=int(sys.argv[1]), jobs=1, home=home,
-    )
-    folder = Path(result.folder)
-    write_report(folder, folder / "report.html", brief=True)
-    spent = time.process_time()
-    from ranktune.dashboards.records.study import open_study
-    print(spent, sum(trial.seconds for trial in open_study(folder).trials))
-"""
-"""A study of 600 documents in a new process: prints its processor seconds, and those of the fits of its trials."""
 
 
 def request_seconds(solvers: Sequence[str], n: int, repeats: int = 10) -> list[float]:
@@ -117,30 +93,13 @@ def request_seconds(solvers: Sequence[str], n: int, repeats: int = 10) -> list[f
     return asked[n:]
 
 
-def fixed_seconds(trials: int, compiled: Path) -> float:
-    """Return the processor seconds of a study in a new process beside the fits of its trials.
-
-    compiled is the folder of the modules' bytecode, which an installed package has beside them.
-    """
-    command = [sys.executable, "-W", "ignore", "-c", STUDY, str(trials)]
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    env["PYTHONPYCACHEPREFIX"] = str(compiled)
-    spent, fits = subprocess.run(command, check=True, capture_output=True, text=True, env=env).stdout.split()[-2:]
-    return float(spent) - float(fits)
-
-
-def study_cost(
-    solvers: str = "RidgeRanker",
-    rounds: int = 3,
-) -> list[BenchmarkTable]:
-    """Measure what a study takes beside its fits: requests, and the fixed cost with imports and report.
+def study_cost(solvers: str = "RidgeRanker") -> list[BenchmarkTable]:
+    """Measure what a study takes between its trials: requests.
 
     Parameters
     ----------
     solvers : str
         Of the requests, separated by commas.
-    rounds : int
-        Studies of each size, of which the median counts.
     """
     rows: list[Row] = []
     for n, limit in REQUESTS.items():
@@ -148,18 +107,5 @@ def study_cost(
         mean = statistics.mean(spent)
         times = {"mean ms": 1e3 * mean, "median ms": 1e3 * statistics.median(spent)}
         rows.append(judged({"observations": n, **times}, f"mean ms <= {1e3 * limit:g}"))
-    fixed: list[Row] = []
-    with tempfile.TemporaryDirectory() as compiled:
-        fixed_seconds(2, Path(compiled))  # what an earlier study leaves: kernels and bytecode
-        for trials in (5, 30):
-            seconds = statistics.median(fixed_seconds(trials, Path(compiled)) for _ in range(rounds))
-            limit = FIXED + EACH * trials
-            fixed.append(judged({"trials": trials, "s": seconds}, f"s <= {limit:.2f}"))
-    note = (
-        "All stages in a new process, with imports and report, beside the fits of trials: 600 documents, RidgeRanker. "
-        "Bytecode and machine code are there, as after an earlier study."
-    )
-    return [
-        BenchmarkTable(f"Processor time of a request, {solvers}", rows, "What met says is of the mean, with refits."),
-        BenchmarkTable("Processor time of a study beside its fits", fixed, note),
-    ]
+    note = "What met says is of the mean, with refits."
+    return [BenchmarkTable(f"Processor time of a request, {solvers}", rows, note)]

@@ -40,6 +40,8 @@ from ranktune.tuner.study.tasks import Tasks
 Configuration = dict[str, Value]
 """Parameters by flat name."""
 T = TypeVar("T")
+LIMIT = 30.0
+"""Processor seconds of a fit."""
 METRIC = "ndcg@10"
 SHARES = (1.0, 0.25, 0.5)
 """Shares of the training queries."""
@@ -79,33 +81,31 @@ def name_of(params: Configuration) -> str:
     return json.dumps(params, sort_keys=True)
 
 
-def row_of(
-    split: QuerySplit, params: Configuration, share: float, seed: int = 0, limit: float = 30.0
-) -> ConfigurationRow:
-    """Fit a configuration to a share of the training queries, for so many processor seconds at most, and score it."""
+def row_of(split: QuerySplit, params: Configuration, share: float) -> ConfigurationRow:
+    """Fit a configuration to a share of the training queries, for LIMIT processor seconds at most, and score it."""
     assert split.vali is not None
     assert split.test is not None
     sizes = None if split.name.startswith(f"{DRAWN}-") else Sizes.of(split)
     row = ConfigurationRow(split.name, name_of(params), share, sizes=sizes)
     numbers = np.arange(split.train.n_queries)
-    train = split.train.select(sample(numbers, max(round(share * len(numbers)), 2), seed))
+    train = split.train.select(sample(numbers, max(round(share * len(numbers)), 2), 0))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return replace(row, **_measured(task_of(row.configuration, seed), train, split.vali, split.test, limit))
+            return replace(row, **_measured(task_of(row.configuration), train, split.vali, split.test))
     except (RankTuneError, ValueError, ArithmeticError) as error:
         return replace(row, error=f"{type(error).__name__}: {error}")
 
 
 @cache
-def task_of(configuration: str, seed: int = 0) -> Task:
+def task_of(configuration: str) -> Task:
     """Return what a trial of the configuration of that name fits."""
     params: Configuration = json.loads(configuration)
-    return Tasks(Study(solvers=[str(params[SOLVER])], metric=METRIC, seed=seed), Path()).of(params)
+    return Tasks(Study(solvers=[str(params[SOLVER])], metric=METRIC), Path()).of(params)
 
 
-def _measured(task: Task, train: Queries, vali: Queries, test: Queries, limit: float) -> Json:
-    checkpoints, scores = best_of(task, train, vali, test, limit)
+def _measured(task: Task, train: Queries, vali: Queries, test: Queries) -> Json:
+    checkpoints, scores = best_of(task, train, vali, test, LIMIT)
     of_vali, of_test = map(parse_metric(METRIC).per_query, scores, (vali, test))
     return {"checkpoints": checkpoints, "vali": of_vali, "test": of_test}
 

@@ -18,7 +18,8 @@ def test_the_list_is_that_of_the_pages() -> None:
 
 def test_every_page_is_in_the_list_once() -> None:
     listed = re.findall(r"\((.+)\.md\)", PLACE.read_text())
-    pages = {path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.glob("*/*.md")} - GENERATED
+    paths = (*FOLDER.glob("*.md"), *FOLDER.glob("*/*.md"))
+    pages = {path.relative_to(FOLDER).with_suffix("").as_posix() for path in paths} - {"index", *GENERATED}
     indexes = {name for name in pages if name.endswith("/index") and name not in listed}
     assert sorted(pages - indexes) == sorted(listed)
     assert all("{toctree}" in (FOLDER / f"{name}.md").read_text() for name in indexes)

@@ -115,3 +115,11 @@ def headings(page: Path) -> set[str]:
     """The anchors of a page, as GitHub and MyST make them of its headings."""
     titles = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_pages_are_short_and_guides_begin_with_a_command() -> None:
+    """Apart from what is typed and printed; the picture of a guide follows, where it has one."""
+    assert sum(len(re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL).split()) for page in PAGES) <= 30_000
+    guides = [page for page in PAGES if page.parent.name == "howto" and page.stem != "index"]
+    heads = [re.sub(r"<!--.*?-->", "", page.read_text(), flags=re.DOTALL).partition("```")[0] for page in guides]
+    assert len(guides) > 10 and max(len(head.split()) for head in heads) < 50

@@ -1,6 +1,5 @@
 """The command as a user runs it: real files, exit codes, what goes where, and what ends its process."""
 
-import json
 import os
 import subprocess
 import sys
@@ -12,33 +11,7 @@ import typer
 
 from ranktune.command_line.app import app
 from ranktune.command_line.messages import as_options
-from tests.support.commands import SOLVERS, letor, ranktune
 from tests.support.finished import TRIALS, Finished
-
-
-def test_a_study_is_tuned_shown_listed_and_declared(tmp_path: Path) -> None:
-    for seed, (name, queries) in enumerate({"train": 40, "vali": 15, "test": 20}.items(), start=1):
-        letor(tmp_path / f"{name}.txt", queries, seed)
-    given = ("train.txt", "--vali", "vali.txt", "--test", "test.txt", "--also", "map", "--trials", 6, *SOLVERS)
-    done = ranktune("tune", *given, "--name", "mine", "--json", cwd=tmp_path)
-    assert "trial 6 of 6" in done.stderr
-    tuned = json.loads(done.stdout)
-    assert {"study", "metric", "best", "leaderboard", "trials", "seconds", "model"} <= set(tuned)
-    assert tuned["trials"] == 6 and Path(tuned["model"]).is_file()
-    assert (tmp_path / "ranktune-runs" / "mine" / "study.json").is_file()
-    assert list(tuned["best"]["test_metrics"]) == ["ndcg@10", "map"]
-    assert json.loads(ranktune("show", "mine", "--json", cwd=tmp_path).stdout) == tuned
-    text = ranktune("show", "mine", cwd=tmp_path).stdout
-    assert "Use " in text and "RankSVM" in text
-    listed = json.loads(ranktune("show", "--json", cwd=tmp_path).stdout)["studies"]
-    assert [(line["study"], line["state"], line["done"]) for line in listed] == [("mine", "finished", 6)]
-    assert "mine" in ranktune("show", cwd=tmp_path).stdout
-    (tmp_path / "declared.toml").write_text(
-        'data = "train.txt"\ntest = "test.txt"\nsolvers = ["RidgeRanker"]\ntrials = 2\nsampler = "random"\n'
-    )
-    result = json.loads(ranktune("tune", "declared.toml", "--json", cwd=tmp_path).stdout)
-    assert (result["study"], result["trials"]) == ("declared", 2)
-    assert "RidgeRanker" in {row["solver"] for row in result["leaderboard"]} <= {"RidgeRanker", "LinearBlend"}
 
 
 def test_folders_of_folds_are_tuned_fold_by_fold(finished: Finished) -> None:

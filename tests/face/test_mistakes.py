@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge
 
 import ranktune
 from ranktune.command_line.messages import COMMANDS_ELSEWHERE
-from ranktune.solvers.core.errors import RankTuneError
+from ranktune.solvers.core.errors import RankTuneError, RankTuneWarning
 from ranktune.solvers.formats import FORMATS
 from ranktune.solvers.metrics.presets import MEASURES
 from ranktune.solvers.names import SOLVERS
@@ -30,6 +30,7 @@ TABLE = pd.DataFrame({
     "search": QID, "sku": [f"p{k}" for k in range(60)], "price": X[:, 0], "bm25": X[:, 1],
     "brand": np.where(X[:, 1] > 0.5, "Elm", "Fir"), "bought": (X[:, 0] > 0.6).astype(int),
 })  # fmt: skip
+CUBE, GRADES = X.reshape(12, 5, 2), TABLE["bought"]
 OTHER = TABLE.assign(search=QID + 100)
 SHOP = ("--qid", "search", "--grade", "bought", "--drop", "sku")
 MODEL = ranktune.RankSVM().fit(TABLE[["price", "bm25"]], TABLE["bought"], qid=QID).as_model()
@@ -139,7 +140,12 @@ AT_THE_COMMAND_LINE: dict[tuple[str, ...], str] = {
     ("tune", "new.txt", "--qid", "search"): "and new.txt has none: its features have numbers. Leave --qid out, or give",
     ("tune", "new.txt", "--test", "shop.csv"): "no column of the query ids. Name it: --qid COLUMN.",
     ("tune", "negative.csv", *SHOP): "has grade -1: gain=linear needs grades of at least 0. Add a constant to all",
-    ("tune", "holes.csv", *SHOP): "'bought' has missing values: 1, the first in row 2. Fill them in, or remove those",
+    ("tune", "holes.csv", *SHOP): "'bought' has missing values: 1, the first in row 3 below the titles. Fill them",
+    (
+        "interleave",
+        "--plan",
+        "0.03",
+    ): "--plan needs the share of ties: give it, as in --ties 0.8, or a log: --judge",
     ("tune", "nothing.csv", *SHOP): "all grades are 0. A ranker needs queries that have documents of different grades",
     ("tune", "one.csv", *SHOP): "1 query cannot be dealt into 5 folds: a query is never split.",
     ("tune", "shop.csv", *SHOP, "--test", "renamed.csv"): "renamed.csv: features that the training data does not have: "
@@ -258,7 +264,14 @@ IN_PYTHON: dict[str, Callable[[], object]] = {
     r"cannot read data from tuple.*\(X, y, qid\)": lambda: untyped.tune((X, TABLE["bought"])),
     "y is not numeric: it is <U3, and must hold numbers": lambda: untyped.tune((X, ["Elm"] * 60, QID)),
     r"X has 1 features, and the model was trained on 2": lambda: MODEL.predict(X[:, :1]),
-    r"X has shape \(2,\): it must be two-dimensional": lambda: MODEL.predict(X[0]),
+    r"X has shape \(2,\): it must be two-dimensional.*give X.reshape\(1, -1\)": lambda: MODEL.predict(X[0]),
+    r"X has shape \(12, 5, 2\).*give X.reshape\(-1, 2\), with qid= or group=": lambda: untyped.tune(
+        (CUBE, GRADES, QID)
+    ),
+    r"it must be two-dimensional.*give X.reshape\(-1, 2\)": lambda: ranktune.RankSVM().fit(CUBE, GRADES, qid=QID),
+    r"a row per document.*give X.reshape\(-1, 2\)": lambda: ranktune.RankSVM().fit(X, GRADES, qid=QID).predict(CUBE),
+    r"X='shop.csv' is a path.*ranktune.predict\(MODEL, 'shop.csv'\) scores a file": lambda: MODEL.predict("shop.csv"),
+    r"ranktune.read\('shop.csv'\) returns what X may be": lambda: ranktune.RankSVM().fit("shop.csv"),
     "the data have no column 'bm25'. Name the columns as in training: price, bm25": lambda: MODEL.predict(
         TABLE[["price"]]
     ),
@@ -280,6 +293,15 @@ def test_in_python(words: str) -> None:
     assert re.search(words, message), message
     assert not re.search(r"(?<![\w-])--[a-z]", message)
     assert {*named(message)} <= ARGUMENTS, message
+
+
+def test_a_warning_shows_the_line_of_the_user() -> None:
+    table = TABLE.assign(price=["n/a", *map(str, X[1:, 0])])
+    with pytest.warns(RankTuneWarning, match="holds text, and is read as numbers") as caught:
+        ranktune.read(table, qid="search", grade="bought", drop="sku")
+    for one in caught:
+        line = Path(one.filename).read_text().splitlines()[one.lineno - 1]
+        assert Path(one.filename) == Path(__file__) and line.strip().startswith("ranktune.read(table, ")
 
 
 def test_an_interrupt_counts_trials() -> None:

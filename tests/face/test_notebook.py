@@ -18,8 +18,6 @@ from ranktune.notebook import StudyResult, shown
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.terminal import Notebook
 from ranktune.tuner.search.progress import TrialReport
-from tests.support.commands import called
-from tests.support.commands import ranktune as run
 from tests.support.engine_samples import graded
 from tests.support.study_samples import trial
 
@@ -41,7 +39,7 @@ def test_it_is_a_table_with_its_conclusion(result: StudyResult) -> None:
     Reader().feed(text)
     assert results.count("table") == 1 and results.count("tr") == 1 + len(result.leaderboard)
     assert f"Use {result.best.solver}" in text
-    assert "script" not in results
+    assert "script" not in results and results.count("th") <= 8  # the picture is one of them
     points = [float(x) for x in re.findall('x1="([0-9.]+)"[^>]*stroke-linecap', text)]
     means = [row.test.mean for row in result.leaderboard if row.test]
     scale = np.polyfit(means, points, 1)
@@ -86,21 +84,6 @@ def test_what_it_says_is_what_it_was(result: StudyResult, tmp_path: Path) -> Non
     assert shown(result) == result
     result.save(tmp_path / "result.json")
     assert (tmp_path / "result.json").read_text() == (Path(result.folder) / "result.json").read_text()
-
-
-def test_printed_it_is_the_text_of_show_in_80_columns(result: StudyResult, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    text = str(result)
-    assert max(map(len, text.splitlines())) <= 80
-    assert "Use " in text and all(row.solver in text for row in result.leaderboard)
-    done = called("show", "s", "--home", str(Path(result.folder).parent))
-    assert done.exit_code == 0
-    assert [line.rstrip() for line in done.stdout.splitlines()] == text.splitlines()
-    assert "as baseline='FILE'" in " ".join(text.split()) and not re.search("--[a-z]", re.sub("`[^`]*`", "", text))
-    said = run("show", "s", "--home", Path(result.folder).parent, cwd=Path()).stdout
-    assert "as --baseline FILE" in " ".join(said.split()) and "baseline=" not in said
-    wide = called("show", "s", "--home", str(Path(result.folder).parent), "--wide")
-    assert "us/doc" in wide.stdout and "us/doc" not in text
 
 
 def test_representations_are_short(result: StudyResult) -> None:

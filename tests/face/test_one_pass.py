@@ -34,6 +34,8 @@ def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         succeeded(command, folder / "model.json", data)
     repeated = called(*given, "-o", folder).exception
     assert isinstance(repeated, StudyError) and "holds a finished pass" in str(repeated)
+    (folder / "state.npz").rename(folder / "checkpoint.npz")  # as where it was killed before the last step
+    assert succeeded(*given, "-o", folder, "--metric", "ndcg@5") == said and (folder / "state.npz").exists()
     printed = json.loads(succeeded(*given, "-o", tmp_path / "other", "--json", "--solver", "SOLAR1"))
     assert {entry["solver"] for entry in printed["configurations"]} == {"SOLAR1"}
 

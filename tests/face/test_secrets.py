@@ -12,8 +12,8 @@ from ranktune.solvers.clicks.judgments import Judgments
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, without_secrets
 from ranktune.solvers.data.readers.judgments import read_judgments
 from ranktune.tuner.study.events import FILE, Event, Events
-from tests.dashboards.web.test_report import payload_of
 from tests.support.commands import ended
+from tests.support.reports import payload_of
 
 URLS = (
     "s3://AKIAKEY:S3CR3T/x+y@bucket/x.csv",

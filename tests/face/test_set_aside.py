@@ -9,9 +9,9 @@ import pytest
 
 import ranktune
 from ranktune.solvers.data.queries import Queries
-from tests.dashboards.web.test_report import payload_of
 from tests.support.commands import ended, write_letor
 from tests.support.engine_samples import graded
+from tests.support.reports import payload_of
 
 SHORT = ("--folds", "2", "--sampler", "random", "--test", "test.txt", "--name", "s", "--seed", "2")
 

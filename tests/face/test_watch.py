@@ -57,9 +57,13 @@ def test_a_changed_day_is_an_alarm_that_names_its_features(shop: Path) -> None:
     moved = re.findall(r"^  (\S+) .*sd|^  (\S+) +constant|^  (\S+=\(other\))", done.stdout, re.MULTILINE)
     assert {"".join(names) for names in moved} == {"price", "brand=Elm", "brand=(other)", "rating"}
     data = open_study(shop / "runs/shop")
-    days, features = build("drift", data)
+    numbers, days, features = build("drift", data)
+    assert re.match("Alarm on 2026-03-02: 4 of [0-9]+ features have moved", numbers.answer)
+    cells = {row[0]: row[1] for row in features.table.rows}
+    assert [sum(part) for part in cells["price"]] == pytest.approx([1.0, 1.0], abs=1e-3)
+    assert np.cumsum(cells["price"][0])[5] > np.cumsum(cells["price"][1])[5]  # prices are higher
     assert [row[2] for row in days.table.rows][-1] == "alarm" and days.figure is not None
-    assert {row[0] for row in features.table.rows} == {"price", "brand=Elm", "brand=(other)", "rating"}
+    assert set(cells) == {"price", "brand=Elm", "brand=(other)", "rating"}
     assert called("show", "shop", "--home", shop / "runs", "--page", shop / "page.html").exit_code == 0
     assert "2026-03-02" in unpacked_page((shop / "page.html").read_text())
 

@@ -62,10 +62,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("target", "words"),
     [
         ("data", ("data", "{}/data.txt", "-o", "{}/out/data")),
-        ("lists", ("interleave", "column:1", "column:2", "{}/data.txt", "-o", "{}/out/lists.jsonl")),
         ("", ("data", "{}/data.txt")),
         ("current", ("retune", "shop", "--rollback", "shop", "--home", "{}/home")),
-        ("20", ("watch", "shop", "{}/data.txt", "--home", "{}/home")),
     ],
 )
 def test_what_a_killed_command_left_is_removed_by_the_next(target: str, words: tuple[str, ...], place: Path) -> None:

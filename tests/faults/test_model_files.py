@@ -279,15 +279,6 @@ def test_a_file_of_version_1_stays_readable(tmp_path: Path) -> None:
 # --- damage ---
 
 
-def test_a_manifest_cut_at_any_byte_is_refused(small: Path) -> None:
-    whole = small.read_bytes()
-    load_model(small)
-    for length in range(0, len(whole) - 1, 23):
-        small.write_bytes(whole[:length])
-        with pytest.raises(ModelFormatError, match=r"s\.json"):
-            load_model(small)
-
-
 def test_weights_cut_at_every_64th_byte_are_refused(large: Path) -> None:
     weights = sidecar(large)
     whole = weights.read_bytes()
@@ -303,28 +294,6 @@ def test_truncated_weights_whose_digest_was_made_to_fit_are_refused(large: Path)
         with_sidecar(large, whole[:length])
         with pytest.raises(ModelFormatError):
             load_model(large)
-
-
-def test_random_changes_are_refused_or_change_nothing(small: Path) -> None:
-    whole, expected = small.read_bytes(), linear(small)
-    generator = np.random.default_rng(1)
-    loaded = 0
-    for _ in range(200):
-        data = bytearray(whole)
-        for place in generator.integers(0, len(data), generator.integers(1, 4)):
-            data[place] = (
-                generator.integers(0, 256)
-                if generator.random() < 0.5
-                else ord(generator.choice(list('0159 ,"[]{}:e.')))
-            )
-        small.write_bytes(data)
-        try:
-            got = linear(small)
-        except ModelFormatError:
-            continue
-        loaded += 1
-        assert got.weights.tobytes() == expected.weights.tobytes() and got.feature_names == expected.feature_names
-    assert loaded < 40  # those where a byte was replaced by itself, or by another kind of white space
 
 
 def test_random_changes_of_weights_whose_digest_was_made_to_fit(large: Path) -> None:

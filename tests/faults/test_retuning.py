@@ -1,8 +1,7 @@
-"""`ranktune retune` is killed at random moments, and runs beside other commands that move what is current.
+"""`ranktune retune` runs beside other commands that move what is current, one of which is killed at times.
 
-The same command goes on, and ends with the same decision. Where the file holds other data by then, the decision is
-about these, or it is refused. What is current is whole at any moment, and what the last command said.
-RANKTUNE_TEST_SEED chooses the moments of the races.
+What is current is whole at any moment, and what the last command said. RANKTUNE_TEST_SEED chooses the moments of the
+races. That a retuning which is killed goes on is tested by tests.fuzzing.other_commands.
 """
 
 import json
@@ -18,7 +17,6 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -37,29 +35,8 @@ SEED = int(os.environ.get("RANKTUNE_TEST_SEED", "0"))
 FORK = multiprocessing.get_context("fork")
 TOGETHER = 0.05
 MOMENTS = (1.0, 9.0)
-"""Seconds after the start between which it is killed: from the imports to beyond the end of most runs."""
-
-
+"""Seconds after the start at which a rollback begins: from the imports to beyond the end of most runs."""
 REFUSED = 2
-REASONS = ("was interrupted, on other data than these", "there is a study 'new' already")
-
-
-def retuned(home: Path, data: Path, wait: float | None = None, version: str | None = "new") -> dict[str, Any] | None:
-    """Return what the command prints, None where it is killed after so many seconds, nothing where it is refused."""
-    command = [sys.executable, "-m", "ranktune", "retune", "shop", str(data), "--home", str(home)]
-    command += ["--jobs", "1", "--json", *(["--as", version] if version else [])]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        out, errors = process.communicate(timeout=wait)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        return None
-    if process.returncode == REFUSED and any(reason in errors for reason in REASONS):
-        return {}
-    assert process.returncode in (0, 10, 11), errors
-    found: dict[str, Any] = json.loads(out)
-    return found
 
 
 def begun(folder: Path, count: int = 3) -> tuple[Path, list[Path]]:
@@ -73,39 +50,6 @@ def begun(folder: Path, count: int = 3) -> tuple[Path, list[Path]]:
     solvers, home = ["RidgeRanker", "RankSVM"], folder / "first"
     ranktune.tune(days[0], name="shop", solvers=solvers, trials=6, executor=InProcess(), home=home)
     return home, days
-
-
-def check_killed(folder: Path, kills: int) -> None:
-    """Kill it again and again, each time until it has ended once; compare with a run that was never killed."""
-    generator = random.Random(kills)
-    first, days = begun(folder)
-    whole = Path(shutil.copytree(first, folder / "whole"))
-    known = retuned(whole, days[1])
-    assert known is not None
-    killed, home = 0, Path(shutil.copytree(first, folder / "home"))
-    while killed < kills:
-        found = retuned(home, days[1], generator.uniform(*MOMENTS))
-        if found is None:
-            killed += 1
-            continue
-        _check_same(found, known)
-        shutil.rmtree(home)
-        shutil.copytree(first, home)
-    found = retuned(home, days[1])
-    assert found is not None
-    _check_same(found, known)
-    versions = json.loads(succeeded("retune", "shop", "--history", "--home", home, "--json"))["versions"]
-    assert [each["version"] for each in versions] == ["shop", "new"]
-
-
-def _check_same(found: dict[str, Any], known: dict[str, Any]) -> None:
-    assert found["decision"] == known["decision"] and found["configuration"] == known["configuration"]
-    for name, mean in known["means"].items():
-        assert found["means"][name] == pytest.approx(mean, abs=1e-9)
-
-
-def test_a_retuning_that_is_killed_goes_on(tmp_path: Path) -> None:
-    check_killed(tmp_path, 4)
 
 
 def forked(*functions: Callable[[], object]) -> list[multiprocessing.process.BaseProcess]:

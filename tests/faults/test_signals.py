@@ -1,6 +1,5 @@
 """Signals to a study in a separate process: it stops soon, says how to go on, and loses nothing."""
 
-import json
 import os
 import re
 import signal
@@ -124,38 +123,6 @@ def test_the_first_ctrl_c_ends_the_search(tmp_path: Path, jobs: int) -> None:
     assert result.trials == done < 4000 and result.is_complete
     assert f"Ctrl-C ended the search after {done} of 4000 trials" in result.ended_early
     assert Path(result.model).is_file()
-
-
-@pytest.mark.parametrize(
-    ("moment", "jobs", "signals"),
-    [
-        ("trials", 1, [signal.SIGTERM]),
-        ("trials", 2, [signal.SIGINT, signal.SIGINT]),
-        pytest.param("learning", 1, [signal.SIGINT], marks=pytest.mark.slow),
-        ("learning", 2, [signal.SIGINT]),
-    ],
-)
-def test_the_command_ends_with_130_at_any_moment(
-    tmp_path: Path, moment: str, jobs: int, signals: list[signal.Signals]
-) -> None:
-    folder = tmp_path / "ranktune-runs" / "n"
-    process = tuned_until_two_trials_have_finished(tmp_path, 2 if moment == "learning" else 4000, jobs)
-    errors, elapsed = ended(process, workers_of(process), *signals)
-    assert elapsed < SOON
-    assert process.returncode == 130, errors
-    assert "Traceback" not in errors
-    assert "Interrupted." in errors
-    if moment == "trials":
-        (done,) = map(int, re.findall(r"(\d+) of 4000 trials are in the record", errors))
-        record = Record(folder, "n", "ndcg@10")
-        assert len(record.trials()) == done
-        assert {(lease.state, lease.attempt) for lease in record.leases.rows()} <= {(WAITING, 1)}
-        record.close()
-        assert json.loads((folder / "study.json").read_text())
-    last = list(read_events(folder))[-1]["event"]
-    # So small a study may have ended, with its model, when the signal comes.
-    has_ended = moment == "learning" and last == "study_finished" and (folder / "model.json").is_file()
-    assert has_ended or last == "study_stopped"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="closes a terminal as Linux does")

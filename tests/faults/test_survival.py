@@ -1,4 +1,7 @@
-"""Studies whose processes are killed at any moment: nothing that finished is lost, nothing is done twice."""
+"""Studies whose workers are killed at any moment: nothing that finished is lost, nothing is done twice.
+
+Coordinators are killed by tests.fuzzing.campaign.
+"""
 
 import os
 import random
@@ -70,30 +73,6 @@ def checked(folder: Path, trials: int, *storage: str) -> list[FrozenTrial]:
         if trial.value is not None:
             assert trial.value == (survivor.value_of(*space.split(trial.params)) + 0.5) / 2
     return result
-
-
-def check_coordinator_killed(folder: Path, kills: int, trials: int, jobs: int) -> None:
-    """Kill the coordinator at random moments of its first two seconds, again and again, then run to the end."""
-    generator = random.Random(kills)
-    folder.mkdir()
-    for _ in range(kills):
-        process = start(folder, trials, jobs, 0.03)
-        try:
-            process.wait(generator.uniform(0.2, 2.5))
-        except subprocess.TimeoutExpired:
-            process.kill()
-        process.communicate()
-    before = acknowledged(folder)
-    assert max(Counter(before).values(), default=1) == 1
-    resumed = finish(folder, trials, jobs, 0.03)
-    assert resumed < 2.0, "a safety net, not a benchmark"
-    result = checked(folder, trials)
-    assert set(before) <= {number_of(trial) for trial in result}
-    assert sorted(acknowledged(folder)) == list(range(trials)) or len(acknowledged(folder)) >= trials - kills
-
-
-def test_a_coordinator_that_is_killed_repeatedly_loses_nothing(tmp_path: Path) -> None:
-    check_coordinator_killed(tmp_path / "s", 4, 120, 2)
 
 
 def workers_of(process: subprocess.Popen[str]) -> list[int]:

@@ -1,13 +1,11 @@
 """Random boosters of LightGBM, XGBoost and CatBoost on random data: RankTune gives their scores, or refuses them.
 
 A case is a library, kinds of features, options of training, and a form of the data. Scores are those of the predict of
-the library, which is given what a user of it would give. Run as a program: python -m tests.fuzzing.boosters COUNT SEED.
+the library, which is given what a user of it would give.
 """
 
-import sys
 import tempfile
 import warnings
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -189,16 +187,3 @@ def _loaded(path: Path, data: Any) -> Floats:
 
     model = load_model(path)
     return model.predict(catalogue.read_for(model, data))
-
-
-def main() -> None:
-    """Run cases of all libraries and count what they ended with."""
-    count, seed = int(sys.argv[1]), int(sys.argv[2])
-    for library in sys.argv[3:] or LIBRARIES:
-        outcomes = Counter(case(library, seed + k) for k in range(count))
-        for outcome, times in outcomes.most_common():
-            print(f"{library}: {times} {outcome}", flush=True)
-
-
-if __name__ == "__main__":
-    main()

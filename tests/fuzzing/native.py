@@ -79,6 +79,10 @@ def compiled(folder: Path) -> Path:
 class NativeFaults:
     """Runs studies with faults and goes on without, and compares the results with those of undisturbed ones."""
 
+    stages: Sequence[str] = STAGES
+    alone: Sequence[str] = ("export", "lanes", *PAIRS)
+    """Stages whose faults are not followed by others in the same study."""
+
     def __init__(self, folder: Path) -> None:
         self.folder, self.home, self.log = folder, folder / "home", folder / "faults.log"
         library, self.data = compiled(folder), write_data(folder / "data.csv")

@@ -116,7 +116,7 @@ def _row(cells: Mapping[str, str], is_ragged: bool = False) -> Row:
     if is_ragged or not {"qid", "grade"} <= cells.keys() or cells["qid"] in MISSING:
         raise RefusedError("columns")
     features = {
-        name: math.nan if cell in MISSING else number(cell)
+        name: math.nan if cell in MISSING else number(cell.strip())  # spaces around, of whatever kind, are no text
         for name, cell in cells.items()
         if name not in ("qid", "grade")
     }
@@ -155,8 +155,16 @@ def _hit(value: Any) -> Row:
 
 
 def _of_solr(value: Any) -> Row:
-    pairs = (part.rpartition("=") for part in value["[features]"].split(",") if part)
-    features = _unique((name.strip(), number(text.strip())) for name, _, text in pairs)
+    pairs, pending = [], ""
+    for part in value["[features]"].split(","):
+        pending = f"{pending},{part}" if pending else part  # a name may hold commas
+        if "=" in part:
+            name, _, text = pending.rpartition("=")
+            pairs.append((name.strip(), number(text.strip())))
+            pending = ""
+    if pending:
+        raise RefusedError(pending)
+    features = _unique(pairs)
     return _document({**features, "qid": value["qid"], "grade": value["grade"]})
 
 

@@ -15,6 +15,7 @@ from tests.fuzzing.plain_readers import READERS
 FOUND = [
     ("csv", 21), ("tsv", 42), ("jsonl", 53), ("csv", 1129), ("parquet", 1253), ("csv", 10905), ("csv", 11038),
     ("csv", 11425), ("tsv", 10924), ("jsonl", 500034), ("study.toml", 701544), ("csv", 1001297), ("jsonl", 1200791),
+    ("csv", 7000482), ("solr.jsonl", 7000227),
 ]  # fmt: skip
 """Seeds of inputs that were once read otherwise."""
 

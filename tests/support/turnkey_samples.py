@@ -29,7 +29,7 @@ def write(path: Path, part: Queries) -> Path:
 
 def finished(rival: str, fold: str, values: Any, *, data: str = "d", estimate: float = 0.5) -> Finished:
     """Return a cell of one second and the seed 0 with these values of the test queries."""
-    cell = Cell(data, fold, rival, 1.0, 1, 0, None, "1", "")
+    cell = Cell(data, fold, rival, 1.0, 1, 0, "1", "")
     array = np.array(values, dtype=np.float64)
     return Finished(cell, {name: array for name in METRICS}, 1.0, estimate)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Matrix, dense
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneError, RankTuneWarning, listed
+from ranktune.solvers.core.files.atomic import atomic_write
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.export.absent import arrival, unlike_training, warn_of_absent
@@ -259,10 +260,7 @@ def _values(
 
 
 def write_files(folder: Path, files: Mapping[str, str | bytes]) -> None:
-    """Write files into a folder. Raises ParameterError where that fails."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for file, content in files.items():
-            (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
-    except OSError as error:
-        raise ParameterError(f"cannot write into {folder}: {error.strerror}. Give a folder you may write to.") from None
+    """Write files into a folder. Raises OSError where that fails."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, content in files.items():
+        atomic_write(folder / file, content)

@@ -30,6 +30,10 @@ NORMAL = 1.96
 CONSTANT = 1e-6
 """Standard deviation of a statistic, whose values are from 0 to 1, below which it says nothing."""
 PERMUTATIONS, BLOCK = 999, 100
+FALSE = 0.05
+"""False discovery rate of the features that are called moved."""
+BINS = 12
+"""Ranges of the values of a feature that has moved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +188,9 @@ class Moved:
         Shares of documents without a value.
     constant : bool
         Whether it has one value only, and had several.
+    before, now : tuple of float
+        Shares of the training documents, and of the new ones, in ranges of equal width; the first and the last are
+        open. Empty for features that have not moved.
     """
 
     feature: str
@@ -194,6 +201,8 @@ class Moved:
     missing: float
     missing_before: float
     constant: bool
+    before: tuple[float, ...]
+    now: tuple[float, ...]
 
 
 def differences(before: Reference, now: Reference) -> tuple[Floats, Floats]:
@@ -247,6 +256,7 @@ def moved(before: Reference, now: Reference) -> tuple[Moved, ...]:
             name, float(by_feature[j]), float(adjusted[j]), _shift(before.moments[j], now.moments[j]),
             float(distance[j]), float(now.moments[j, 2]), float(before.moments[j, 2]),
             bool(now.moments[j, 1] == 0.0 < before.moments[j, 1]),
+            *(_shares(before, of, j) if adjusted[j] <= FALSE else () for of in (before, now)),
         )
         for j, name in enumerate(before.names)
     ]  # fmt: skip
@@ -255,3 +265,13 @@ def moved(before: Reference, now: Reference) -> tuple[Moved, ...]:
 
 def _shift(before: Floats, now: Floats) -> float | None:
     return float((now[0] - before[0]) / before[1]) if before[1] > 0.0 else None
+
+
+def _shares(before: Reference, of: Reference, j: int) -> tuple[float, ...]:
+    """Return the shares of the values of a feature in ranges between those of nearly all training documents."""
+    values = before.values[j]
+    low, high = values[np.minimum(np.searchsorted(before.to[j], (0.05, 0.95)), len(values) - 1)]
+    up_to = np.interp(
+        np.linspace(low, high, BINS + 1)[1:-1], np.repeat(values, 2), np.ravel([of.below[j], of.to[j]], "F")
+    )
+    return tuple(np.diff(up_to, prepend=0.0, append=1.0).round(4).tolist())

@@ -27,7 +27,16 @@ from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.metrics.presets import is_of_clicks
 from ranktune.solvers.models.base import Model, load_model
-from ranktune.tuner.drift.quality import NORMAL, ExpectedQuality, Moved, Quality, largest_difference, moved, quality
+from ranktune.tuner.drift.quality import (
+    FALSE,
+    NORMAL,
+    ExpectedQuality,
+    Moved,
+    Quality,
+    largest_difference,
+    moved,
+    quality,
+)
 from ranktune.tuner.drift.reference import REFERENCE, Reference
 from ranktune.tuner.retuning.decision import REFIT
 from ranktune.tuner.retuning.versions import decision_of, delivery_of
@@ -39,8 +48,6 @@ from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import find_folder, home_folder, writing
 
-FALSE = 0.05
-"""False discovery rate of the features that are called moved."""
 LEAST = 0.001
 """Rate of alarms below which permutations would be too many."""
 DAYS = "drift"

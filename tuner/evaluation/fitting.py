@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Protocol, Self, runtime_checkable
@@ -16,7 +15,7 @@ from ranktune.solvers.boosting.lightgbm.library import MAX_KEPT_BYTES
 from ranktune.solvers.boosting.lightgbm.ranker import LightGBMRanker
 from ranktune.solvers.boosting.training_queries import NONE, kinds_of
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.errors import RankTuneWarning
+from ranktune.solvers.core.errors import warn
 from ranktune.solvers.core.memory import format_size
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.origins import note_selection
@@ -181,11 +180,9 @@ def read_for_fit(task: Task, numbers: Ints) -> Queries:
     most = room_of_documents // of_document
     if 0 < most < documents:
         count = max(int(most / documents * len(numbers)), 1)
-        warnings.warn(
+        warn(
             f"{task.solver} is fitted to a sample of {count} of {len(numbers)} queries, whose bins fit the "
-            f"{format_size(room)} of memory that are left. Give more memory (memory=), or fewer jobs.",
-            RankTuneWarning,
-            stacklevel=2,
+            f"{format_size(room)} of memory that are left. Give more memory (memory=), or fewer jobs."
         )
         numbers = sample(numbers, count, task.seed)
         documents = int(development.lengths[numbers].sum())

@@ -293,7 +293,9 @@ def plan(
     (1888, 0.8)
     """
     if (ties is None) == (seen is None):
-        raise ParameterError("the noise must be known: give either ties, a share, or the judgment of a log so far.")
+        raise ParameterError(
+            "the noise must be known: give either the share of ties=, or the judgment of a log, as judge() returns it."
+        )
     tied = float(ties or 0.0) if seen is None else seen.ties
     alike = 1.0 if seen is None else max(1.0, seen.design_effect)
     for name, value in (("effect", effect), ("ties", tied), ("power", power)):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ranktune.tuner.study.custom import register_solver as register_solver
     from ranktune.tuner.study.declaration import Study as Study
 
-__version__ = "0.2.2"
+__version__ = "0.3.0"
 
 _PUBLIC: NamedTable[Any] = NamedTable(
     "name",

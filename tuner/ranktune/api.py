@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -26,7 +25,7 @@ from ranktune.reading import Sources, changed
 from ranktune.session import display, finished, running
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.declared import declared
-from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, StudyError, nearest, spelt
+from ranktune.solvers.core.errors import DataError, ParameterError, StudyError, nearest, spelt, warn
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.retuning.versions import settle
@@ -195,7 +194,7 @@ def resume(options: ResumeArguments) -> StudyResult:
     locations = Locations.load(folder.path, options.storage)
     if options.storage is not None and locations.storage != options.storage:
         message = f"study '{options.name}' keeps its record where it began, and goes on there: storage= is not used."
-        warnings.warn(message, RankTuneWarning, stacklevel=3)
+        warn(message)
     with running(folder, workforce(options), locations, options.progress or display(options.verbose)) as session:
         restore_custom(options.name, folder.study().custom)
         study = folder.study() if options.extend else folder.as_it_began()
@@ -208,7 +207,7 @@ def resume(options: ResumeArguments) -> StudyResult:
         elif problems:
             folder.declare(study, folder.digests(), extend=options.extend)
             if text := session.workers.call(changed, folder, session.memory):
-                warnings.warn(text, RankTuneWarning, stacklevel=3)
+                warn(text)
         else:
             try:
                 problems = session.prepare(study, (study.data, study.vali, study.test, None), options.extend)
@@ -274,7 +273,7 @@ def work(options: WorkArguments) -> int:
             try:
                 return worker.run()
             except KeyboardInterrupt:
-                raise Interrupted(worker.put_back, f"{worker.done} trials were run here.") from None
+                raise Interrupted(worker.put_back, f"{worker.done} trial{'s' * (worker.done != 1)} ran here.") from None
 
 
 def _joinable(options: WorkArguments, say: Callable[[str], None]) -> FolderStudy | DatabaseStudy:

@@ -29,7 +29,7 @@ _SOURCES = (
     "or an xgboost.DMatrix."
 )
 FAIL_UNLESS_BETTER = StudySetting(
-    "Exit with code 4 unless the 95 percent interval of the gain is above 0, for continuous integration.",
+    "Exit with code 4 unless the 95 percent interval of the gain is above 0 with p of at most 0.05: for CI.",
     options=("--fail-unless-better",),
 )
 HOME = StudySetting("Folder of all studies. (default: RANKTUNE_HOME or ./ranktune-runs)", option_type=Path)

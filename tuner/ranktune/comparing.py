@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -16,7 +15,7 @@ from ranktune.solvers.clicks.counterfactual import ClickEstimate
 from ranktune.solvers.clicks.judging.values import open_gains, values_of
 from ranktune.solvers.clicks.reading.roles import named_columns
 from ranktune.solvers.core.arrays import Floats, Json
-from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
+from ranktune.solvers.core.errors import DataError, listed, warn
 from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
@@ -30,7 +29,7 @@ from ranktune.solvers.rankings.parts import QuerySource, Side, measured, read_fo
 from ranktune.solvers.rankings.scores import RowScores
 from ranktune.tuner.statistics import comparisons
 from ranktune.tuner.statistics.intervals import bootstrap_interval
-from ranktune.tuner.statistics.measured import Comparison
+from ranktune.tuner.statistics.measured import Comparison, direction
 from ranktune.tuner.study.baseline import PARTS, Baseline, load_baseline
 from ranktune.tuner.study.declaration import Study
 
@@ -216,13 +215,11 @@ def warn_if_worse(sides: Sequence[Side], queries: Queries, metric: str) -> None:
         ours = measure.per_query(scores(), queries)
         theirs = of_all_orders.per_query(np.zeros(queries.n_documents), queries)
         found = comparisons.compare(ours, theirs, np.random.default_rng(0), weights=queries.query_weights)
-        if found.difference < 0.0 and found.p_randomisation <= comparisons.ALPHA:
-            warnings.warn(
+        if direction(found.low, found.high, found.p_randomisation) < 0:
+            warn(
                 f"{ranking.name} ranks worse than a random order: {measure} is {found.mean_a:.4f}, and "
                 f"{found.mean_b:.4f} in a random order (p = {found.p_randomisation:.2g}). If its lowest values are the "
-                "best, negate them: column:-NAME turns a column round.",
-                RankTuneWarning,
-                stacklevel=3,
+                "best, negate them: column:-NAME turns a column round."
             )
 
 
@@ -313,11 +310,9 @@ def baseline_of(
         )
     is_model = isinstance(ranking, FeatureRanking) and not ranking.name.startswith(COLUMN)
     if is_model and not study.after and any(split.test is None for split in splits):
-        warnings.warn(
+        warn(
             f"the baseline {study.baseline} is a model: on queries that it learned from it scores too high. Give test "
-            "queries that it has not seen (test=).",
-            RankTuneWarning,
-            stacklevel=2,
+            "queries that it has not seen (test=)."
         )
     rules = TEXT_RULES.get(ranking.wanted.solver, {})
     if rules and (whole or len(splits) > 1) and catalogue.is_text(read[0]):

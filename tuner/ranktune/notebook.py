@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, fields
 from html import escape
 from pathlib import Path
@@ -134,7 +135,8 @@ class StudyResult(Result):
         shown |= _picture(self)
         heads = "".join(f"<th>{escape(name)}</th>" for name in shown)
         rows = "".join(f"<tr><td>{'</td><td>'.join(row)}</td></tr>" for row in zip(*shown.values(), strict=True))
-        lines = "<br>".join(escape(_brief(line)) for line in self.conclusion.lines)
+        text = "<br>".join(escape(_brief(line)) for line in self.conclusion.lines)
+        lines = re.sub(r"`([^`<]+)`", r"<code>\1</code>", text)
         name = f"{escape(self.study)}: {escape(self.metric)}"
         return printable(
             f"<p><b>{name}</b><br>{lines}</p><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.errors import ParameterError, RankTuneError, RankTuneWarning, listed
+from ranktune.solvers.core.errors import ParameterError, RankTuneError, listed, warn
 from ranktune.solvers.core.memory import limited_to, release_freed
 from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.columns.decisions import Undecided, questions
@@ -160,4 +160,4 @@ def _check_suspects(queries: Queries, options: ReadOptions, takes_columns: bool)
         raise Undecided(asked)
     warned = [suspect.decision for suspect in suspicious if suspect.kind != DATE]
     if warned:
-        warnings.warn(questions(warned), RankTuneWarning, stacklevel=2)
+        warn(questions(warned))

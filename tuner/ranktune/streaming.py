@@ -138,13 +138,13 @@ def one_pass(
     if home is not None:
         tuning.save()
         result.best_model.save(home / MODEL)
-        (home / CHECKPOINT).replace(home / STATE)
-        atomic_write(home / RESULT, json.dumps(result.as_dict(), indent=1))  # the last: the pass has ended
+        atomic_write(home / RESULT, json.dumps(result.as_dict(), indent=1))
+        (home / CHECKPOINT).replace(home / STATE)  # the last: the pass has ended
     return result
 
 
 def _ended(folder: Path) -> Path:
-    """Return the folder of a pass that has ended, of which its state is there."""
+    """Return the folder of a pass that has ended, whose files are there."""
     if not all((folder / name).exists() for name in (RESULT, STATE, MODEL)):
         raise StudyError(
             f"{folder} does not have result.json, model.json and state.npz, which a pass ends with. Give the folder of "
@@ -155,7 +155,7 @@ def _ended(folder: Path) -> Path:
 
 def _opened(folder: Path) -> Path:
     """Return a folder for a pass, made if it is missing."""
-    if (folder / RESULT).exists():
+    if (folder / RESULT).exists() and not (folder / CHECKPOINT).exists():
         raise StudyError(f"{folder} holds a finished pass. Give another folder, or remove {folder / RESULT}.")
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -50,7 +50,7 @@ class LineProgress(Silent):
         """Print that the trials of a split begin."""
         self._best = None
         before = f", {done} done before" if done else ""
-        self._print(f"{_label(name)}{'trials' if total is None else f'{total} trials'}{before}")
+        self._print(f"{_label(name)}{'trials' if total is None else f'{total} trial' + 's' * (total != 1)}{before}")
 
     def trial(self, report: TrialReport) -> None:
         """Print how a trial report."""

@@ -22,7 +22,7 @@ from ranktune.tuner.selection.details import (
     rivals,
 )
 from ranktune.tuner.selection.rows import ALIKE, Gain, combined, is_as_good, smallest_as_good
-from ranktune.tuner.statistics.measured import Interval
+from ranktune.tuner.statistics.measured import Interval, direction
 
 if TYPE_CHECKING:
     from ranktune.tuner.selection.results import Result
@@ -75,9 +75,8 @@ def _use(result: Result) -> Iterator[str]:
     best, tuning = result.best, result.tuning
     if tuning is not None and tuning.gain is None:
         others = result.trials - 1
-        vain = (
-            f"{others} further trial{'s' * (others > 1)} found nothing better" if others > 0 else "no other was tried"
-        )
+        found = f"{others} further trial{'s' * (others > 1)} found nothing better"
+        vain = found if others > 0 else "no other was tried"
         yield f"Use {chosen_name(result)} with its default settings: {vain}."
     else:
         yield f"Use {chosen_name(result)}{_params(result)}."
@@ -130,9 +129,10 @@ def gain_sentence(gain: Gain) -> str:
         where = f"by validation on {measured.queries} queries, corrected for selection"
     ends = between(Interval(measured.difference, measured.low, measured.high), 4, "+")
     found = f"{measured.difference:+.4f} ({ends}) {where}, p = {measured.p_randomisation:.4f}"
-    if measured.low > 0.0:
+    shown = direction(measured.low, measured.high, measured.p_randomisation)
+    if shown > 0:
         return f"It is better than the baseline {baseline}: {found}."
-    if measured.high < 0.0:
+    if shown < 0:
         return f"It is worse than the baseline {baseline}: {found}. Keep the baseline."
     return f"It is not shown to be better than the baseline {baseline}: {found}."
 

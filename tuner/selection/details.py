@@ -23,7 +23,7 @@ from ranktune.tuner.selection.rows import (
     of_log,
     quality,
 )
-from ranktune.tuner.statistics.measured import Interval
+from ranktune.tuner.statistics.measured import Interval, direction
 
 if TYPE_CHECKING:
     from ranktune.tuner.selection.results import Result
@@ -173,7 +173,7 @@ def tuning_gained(result: Result) -> str:
     over = f"over the best of the solvers' defaults ({tuning.default})"
     text = f"Gain of tuning on test: {with_ends(tuning.gain)} {over}."
     delivered = "what validation chose is delivered, because test takes no part in the choice"
-    if tuning.gain.high < 0.0:
+    if direction(tuning.gain.low, tuning.gain.high, tuning.p_value) < 0:
         return f"{text} Tuning did not help here: on these test queries the defaults are better; {delivered}."
     return f"{text} That can be chance; {delivered}." if tuning.gain.mean < 0.0 else text
 
@@ -260,7 +260,7 @@ def trials_of(result: Result) -> str:
     """Return the number of trials, and how they ended where not all were evaluated in full."""
     failed = sum(failure.number is not None for failure in result.failures)
     others = [f"{count} {how}" for count, how in ((result.stopped, "stopped early"), (failed, "failed")) if count]
-    counted = f"{result.trials} trial{'' if result.trials == 1 else 's'}"
+    trials = f"{result.trials} trial{'s' * (result.trials != 1)}"
     if not others:
-        return counted
-    return f"{counted} ({result.trials - result.stopped - failed} evaluated in full, {', '.join(others)})"
+        return trials
+    return f"{trials} ({result.trials - result.stopped - failed} evaluated in full, {', '.join(others)})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.abilities import LINEAR, LIST, TREES
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import RankTuneWarning
+from ranktune.solvers.core.errors import warn
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import linearised, mean_or_zero
@@ -197,11 +196,9 @@ def keep_within(study: Study, entries: list[Finalist]) -> list[Finalist]:
     """Return the entries whose refitted models keep the limits; all, with a warning, if none does."""
     within = [entry for entry in entries if is_within(study, entry)]
     if not within:
-        warnings.warn(
+        warn(
             "refitted on more queries, no model keeps within the limits, which all of them kept in their trials. "
-            "Lower the limits a little.",
-            RankTuneWarning,
-            stacklevel=2,
+            "Lower the limits a little."
         )
     return within or entries
 

@@ -5,7 +5,6 @@ It imports the database, which the workers that score and refit candidates do wi
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -15,7 +14,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.solvers.abilities import LINEAR
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import AllFailed, RankTuneWarning, StudyError
+from ranktune.solvers.core.errors import AllFailed, StudyError, warn
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.names import COMPOSED
 from ranktune.solvers.registry import solver_class
@@ -70,7 +69,7 @@ def best_candidates(
     if not by_solver:
         causes = sorted({str(trial.user_attrs.get(ERROR)) for trial in trials})
         kind = AllFailed if trials else StudyError
-        raise kind(f"none of {len(trials)} trials succeeded: {'; '.join(causes[:3])}")
+        raise kind(f"none of {len(trials)} trial{'s' * (len(trials) != 1)} succeeded: {'; '.join(causes[:3])}")
     tried = Counter(space.split(trial.params)[0] for trial in trials if trial.state != TrialState.FAIL)
     _warn_if_all_alike([trial for succeeded in by_solver.values() for trial in succeeded], record.metric)
     within_limits_of = {
@@ -80,8 +79,8 @@ def best_candidates(
     if not by_solver:
         wanted = ", ".join(f"{cost}<={most:g}" for cost, most in (limits or {}).items())
         raise StudyError(
-            f"none of {len(trials)} trials keeps within {wanted}. Allow more, or try more trials; "
-            "the trade-offs of what was tried are in the report."
+            f"none of {len(trials)} trial{'s' * (len(trials) != 1)} keeps within {wanted}. Allow more, or try more "
+            "trials; the trade-offs of what was tried are in the report."
         )
     candidates, first = [], first_configurations(space)
     for solver, succeeded in by_solver.items():
@@ -242,11 +241,9 @@ def failures(record: TrialsByQuery, space: UnionSpace, split: str) -> list[Failu
 def _warn_if_all_alike(trials: Sequence[FrozenTrial], metric: str) -> None:
     values = {trial.value for trial in trials}
     if len(values) == 1 and len(trials) > 1:
-        warnings.warn(
+        warn(
             f"all {len(trials)} trials scored {values.pop():g} by {metric}: on these data it distinguishes none, "
-            "and the choice is arbitrary. Choose by another metric (a smaller cutoff, other conventions).",
-            RankTuneWarning,
-            stacklevel=3,
+            "and the choice is arbitrary. Choose by another metric (a smaller cutoff, other conventions)."
         )
 
 

@@ -39,9 +39,9 @@ from ranktune.tuner.selection.rows import (
     TuningGain,
 )
 from ranktune.tuner.splits.seals import read_sealed
-from ranktune.tuner.statistics.comparisons import ALPHA, compare_splits, holm
+from ranktune.tuner.statistics.comparisons import compare_splits, holm
 from ranktune.tuner.statistics.intervals import stratified_interval
-from ranktune.tuner.statistics.measured import Comparison, Interval
+from ranktune.tuner.statistics.measured import Comparison, Interval, direction
 from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
@@ -237,9 +237,7 @@ def _with_verdicts(rows: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
 def _verdict(row: LeaderboardRow, p: float | None) -> str:
     if row.difference is None or p is None:
         return FIRST if row.p_value is None else ALIKE
-    if not p <= ALPHA:
-        return ALIKE
-    return WORSE if row.difference.mean < 0.0 else BETTER
+    return (ALIKE, BETTER, WORSE)[direction(row.difference.low, row.difference.high, p)]
 
 
 def likely_baselines(queries: Queries) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ class LeaderboardRow:
     against : Comparison or None
         The same comparison by other tests (t, Wilcoxon), with its effect size, wins, ties and losses.
     verdict : str
-        "chosen", or how it does against the chosen row at p_holm <= 0.05.
+        "chosen", or how it does against the chosen row by the interval and by p_holm <= 0.05.
     nonzeros, bytes : float
         Features that the model uses; size of its numbers.
     microseconds, seconds : float

@@ -7,7 +7,6 @@ that can be loaded is not better by validation.
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ import numpy as np
 
 from ranktune.solvers.abilities import IN_WORDS
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import DataError, LeftOut, RankTuneWarning, listed, or_left_out
+from ranktune.solvers.core.errors import DataError, LeftOut, listed, or_left_out, warn
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.models.blend import needs_of
 from ranktune.solvers.registry import standard
@@ -119,11 +118,9 @@ def warn_if_unserved(study: Study, entries: Sequence[Finalist]) -> None:
     for name in study.serve:
         if not can_load([name], needs_of(model)):
             needed = listed(IN_WORDS[need] for need in sorted(needs_of(model)))
-            warnings.warn(
+            warn(
                 f"{name} cannot load {model.solver}, a model of {needed}, nor any other model of this study. Fill "
-                "missing values before, or read them by missing='zero'.",
-                RankTuneWarning,
-                stacklevel=2,
+                "missing values before, or read them by missing='zero'."
             )
 
 

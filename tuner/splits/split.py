@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError, ParameterError, warn
 from ranktune.solvers.data.blocks import QuerySplit, block_of
 from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.grades import check_learnable, with_pairs
@@ -79,7 +78,7 @@ def _earlier(name: str, queries: Queries, start: float, gathering: Gathering) ->
     )
     if not len(earlier):
         raise DataError(f"{message}: nothing is left. Give later test queries, or a smaller gap; or leave time out.")
-    warnings.warn(f"{message}: they are left out.", RankTuneWarning, stacklevel=5)
+    warn(f"{message}: they are left out.")
     return gathering.select(queries, earlier)
 
 
@@ -259,5 +258,5 @@ def _without(name: str, part: Queries, shared: NDArray[np.bool_], others: list[s
         raise DataError(
             f"{message}, and nothing is left to learn from. A score on the training queries says nothing; {remedy}."
         )
-    warnings.warn(f"{message}: they are left out of the {_CALLED[name]} queries.", RankTuneWarning, stacklevel=4)
+    warn(f"{message}: they are left out of the {_CALLED[name]} queries.")
     return left

@@ -26,10 +26,8 @@ from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.metrics.means import linearised, mean_of
 from ranktune.tuner.statistics.intervals import randomisation_test, stratified_interval, weighted
-from ranktune.tuner.statistics.measured import Comparison
+from ranktune.tuner.statistics.measured import ALPHA, Comparison
 
-ALPHA = 0.05
-"""Largest Holm-corrected p-value of a significant difference."""
 MAX_SIGNS = 4_000_000
 """Largest number of random signs in all, with at least MIN_PATTERNS patterns."""
 MAX_PATTERNS, MIN_PATTERNS = 10_000, 2_000

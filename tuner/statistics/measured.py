@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ranktune.solvers.core.arrays import Json
 
+ALPHA = 0.05
+"""Largest p-value of a significant difference, Holm-corrected where there are several."""
+
+
+def direction(low: float, high: float, p: float | None) -> int:
+    """Return 1 or -1 where an interval of a difference and its p-value both show its sign, else 0."""
+    return int(low > 0.0) - int(high < 0.0) if p is not None and p <= ALPHA else 0
+
 
 @dataclass(frozen=True)
 class Interval:

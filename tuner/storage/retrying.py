@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import re
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -19,7 +18,7 @@ from sqlalchemy import URL, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from ranktune.solvers.core.errors import HIDDEN, RankTuneWarning, StudyError, without_secrets
+from ranktune.solvers.core.errors import HIDDEN, StudyError, warn, without_secrets
 from ranktune.solvers.core.files.atomic import remedy_of
 from ranktune.tuner.workers.interrupts import since_interrupt
 
@@ -203,6 +202,6 @@ def _last_sentence(message: str) -> str:
 
 
 def _report(on_event: OnEvent | None, event: str, message: str) -> None:
-    warnings.warn(message, RankTuneWarning, stacklevel=3)
+    warn(message)
     if on_event is not None:
         on_event(event, message)

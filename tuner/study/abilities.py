@@ -8,7 +8,6 @@ it can load, and the solver those that a configuration gives (`BaseRanker.model_
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from ranktune.solvers.abilities import (
     TREES,
     VERBS,
 )
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, listed, nearest
+from ranktune.solvers.core.errors import ParameterError, listed, nearest, warn
 from ranktune.solvers.core.space import Choice, Parameter, Value
 from ranktune.solvers.data.columns.table import COLUMNS
 from ranktune.solvers.formats import FORMATS
@@ -52,7 +51,7 @@ def warn_of_ignored_positions(solvers: Iterable[str], parts: Iterable[Queries]) 
     others = [name for name in solvers if POSITIONS not in _supported(name)]
     if others and any(POSITIONS in part.columns for part in parts):
         learn = "learn" if len(others) > 1 else "learns"
-        warnings.warn(f"{listed(others)} {learn} without positions.", RankTuneWarning, stacklevel=2)
+        warn(f"{listed(others)} {learn} without positions.")
 
 
 def able_of(needs: frozenset[str], serve: Sequence[str], solvers: Iterable[str]) -> tuple[str, ...]:
@@ -65,7 +64,7 @@ def able_of(needs: frozenset[str], serve: Sequence[str], solvers: Iterable[str])
     if len(able) < len(every):
         others = [name for name in every if name not in able]
         what = listed(sorted({VERBS[need] for name in others for need in _missing(needs, name)}))
-        warnings.warn(f"{listed(others)} cannot {what}: left out.", RankTuneWarning, stacklevel=2)
+        warn(f"{listed(others)} cannot {what}: left out.")
     return able
 
 

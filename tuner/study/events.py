@@ -15,7 +15,6 @@ import math
 import os
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
@@ -25,7 +24,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
-from ranktune.solvers.core.errors import RankTuneWarning, printable, without_secrets
+from ranktune.solvers.core.errors import printable, warn, without_secrets
 
 if TYPE_CHECKING:
     from ranktune.solvers.core.arrays import Json, JsonView
@@ -118,11 +117,7 @@ class Events:
         if not self._warned:
             self._warned = True
             cause = getattr(error, "strerror", None) or error
-            warnings.warn(
-                f"the log {FILE} of study '{self._study}' cannot be written: {cause}. The study continues without it.",
-                RankTuneWarning,
-                stacklevel=4,
-            )
+            warn(f"the log {FILE} of study '{self._study}' cannot be written: {cause}. The study continues without it.")
 
 
 def read_events(folder: Path) -> Iterator[Json]:

@@ -19,14 +19,13 @@ import os
 import shutil
 import sqlite3
 import time
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranktune.solvers.core.errors import Damaged, ParameterError, RankTuneWarning, StudyError, nearest
+from ranktune.solvers.core.errors import Damaged, ParameterError, StudyError, nearest, warn
 from ranktune.solvers.core.files.atomic import remedy_of, remove_drafts, sync_folder
 from ranktune.solvers.core.libraries import versions_of
 from ranktune.tuner.splits.seals import FOLDER as DIGESTS
@@ -197,7 +196,7 @@ class StudyFolder:
         changes = [f"{name} {was} -> {now[name]}" for name, was in before.items() if was != now[name]]
         if changes:
             text = f"study '{self.path.name}' began with other versions, so that new trials may differ"
-            warnings.warn(f"{text}: {', '.join(changes)}.", RankTuneWarning, stacklevel=3)
+            warn(f"{text}: {', '.join(changes)}.")
 
     def _begun_with(self) -> Json:
         """Return the versions that the study began with, none of an older study."""

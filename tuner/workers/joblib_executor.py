@@ -20,7 +20,6 @@ import shutil
 import threading
 import time
 import uuid
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -31,7 +30,7 @@ import numpy as np
 from joblib import Parallel, cpu_count, delayed
 
 from ranktune.solvers.core.arrays import Array
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, StudyError, WorkerLost, WorkersAway
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, StudyError, WorkerLost, WorkersAway, warn
 from ranktune.solvers.core.files.atomic import temporary_folder
 from ranktune.solvers.core.libraries import this_version
 from ranktune.tuner.splits.archive import pack_problem
@@ -256,7 +255,7 @@ class JoblibWorkers(Lanes):
         elif bool(away) == was_well:
             what = f"is away: {away}. Waiting for it" if away else f"answers again after {gone:.1f} seconds"
             with suppress(RankTuneWarning):  # where warnings are errors: this thread has to go on
-                warnings.warn(f"{self._name} {what}", RankTuneWarning, 2)
+                warn(f"{self._name} {what}")
 
 
 def _short(error: BaseException) -> str:

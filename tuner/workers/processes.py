@@ -25,7 +25,7 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from ranktune.solvers.core.errors import ResultRefused, TooLong, WorkerLost, printable
+from ranktune.solvers.core.errors import ResultRefused, TooLong, WorkerLost, printable, warn
 from ranktune.tuner.workers.fork_server import FORKS, Fork, ForkServer, started
 from ranktune.tuner.workers.lanes import STOPPED, Job, Lanes
 from ranktune.tuner.workers.limits import BEGUN, PAUSED, RESUMED, CallLimits
@@ -207,7 +207,7 @@ class Processes(Lanes):
                 if is_last or lost.reason == STOPPED:
                     raise
         for message, category in caught:
-            warnings.warn(message, category, stacklevel=2)
+            warn(message, category)
         return result  # type: ignore[return-value]
 
     def new_rounds(self, future: Future[Any]) -> Rounds | None:

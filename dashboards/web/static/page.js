@@ -78,12 +78,12 @@ function template(narrow) {
       margin: { l: narrow ? 44 : 64, r: 12, t: 12, b: 48 },
       legend: {
         orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom", font: { size: 12 },
-        ...(narrow ? { entrywidth: 0.5, entrywidthmode: "fraction" } : {}), // two columns
       },
       hoverlabel: { bgcolor: colour("--card"), bordercolor: colour("--quiet"), font: { color: colour("--text") } },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--quiet"), activecolor: colour("--accent") },
       colorway: payload.colours,
     },
+    data: { bar: [{ error_x: { color: colour("--text") }, error_y: { color: colour("--text") } }] },
   };
 }
 
@@ -116,16 +116,22 @@ async function draw(plot) {
   if (plot.querySelector("svg.main-svg")?.clientWidth !== plot.clientWidth) await Plotly.Plots.resize(plot); // drawn before at another width
 }
 
+const isNamed = (axis) => axis?.type === "category" || axis?.ticktext?.some((text) => Number.isNaN(Number(text.replaceAll(",", ""))));
 function styled(plot, narrow) {
   const figure = figures.get(plot);
   const layout = { height: 380, uirevision: "kept", ...structuredClone(figure.layout), template: template(narrow) };
   for (const name of narrow ? ["xaxis", "yaxis"] : []) {
     const title = layout[name]?.title;
     const most = name === "xaxis" ? plot.clientWidth / 14 : (layout.height - 90) / 7.5; // characters, beside labels of the other axis
-    if (title?.text) title.text = title.text.split(" ").reduce((lines, word) => (lines.split("<br>").pop().length + word.length < most ? `${lines} ${word}` : `${lines}<br>${word}`));
+    if (name === "yaxis" && isNamed(layout[name])) delete layout[name].title; // names need the room, and say what they are
+    else if (title?.text) title.text = title.text.split(" ").reduce((lines, word) => (lines.split("<br>").pop().length + word.length < most ? `${lines} ${word}` : `${lines}<br>${word}`));
   }
   const named = figure.data.filter((trace) => trace.name && trace.showlegend !== false).length;
-  if (narrow && named > 2 && layout.showlegend !== false) layout.height += 20 * Math.ceil(named / 2); // room for two columns
+  if (narrow && named > 1 && layout.showlegend !== false) { // two columns; one where names at the side leave little room
+    const each = isNamed(layout.yaxis) ? 1 : 0.5;
+    layout.legend = { ...layout.legend, entrywidth: each, entrywidthmode: "fraction" };
+    layout.height += 20 * (Math.ceil(each * named) - (each < 1 && named < 3));
+  }
   plot.style.minHeight = `${layout.height}px`;
   const most = Math.floor(plot.clientWidth / (narrow ? 22 : 14)); // a legend wider than the plot leaves it no room
   const data = structuredClone(figure.data);
@@ -151,6 +157,24 @@ function plotOf(panel) {
 }
 
 // ---- tables
+
+const { namespaceURI } = new DOMParser().parseFromString("<svg></svg>", "text/html").body.firstChild;
+function drawing(name, attributes, ...children) {
+  const made = document.createElementNS(namespaceURI, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+function histogram(parts) { // [shares before, shares now] of the same ranges: bars, and a line
+  const [before, now] = parts;
+  const [width, height, top] = [120 / before.length, 30, Math.max(...before, ...now)];
+  const y = (share) => height - (height - 2) * share / top;
+  const said = (shares) => shares.map((share) => `${Math.round(100 * share)} %`).join(", ");
+  const bars = before.map((share, k) => drawing("rect", { class: "before", x: k * width, width: width - 1, y: y(share), height: height - y(share) }));
+  const line = drawing("path", { class: "now", d: now.map((share, k) => `${k ? "L" : "M"}${k * width} ${y(share)}h${width - 1}`).join("") });
+  return drawing("svg", { class: "histogram", role: "img", width: 120, height, "aria-label": `before: ${said(before)}; now: ${said(now)}` }, ...bars, line);
+}
+const marked = (text) => text.split("`").map((part, k) => (k % 2 ? el("code", {}, part) : part)); // `commands` in sentences
 
 function saved(name, text, type) {
   const address = URL.createObjectURL(new Blob([text], { type }));
@@ -193,8 +217,8 @@ class Rows {
     const numbers = (k) => rows.some((row) => typeof row[k] === "number") && rows.every((row) => row[k] === null || typeof row[k] === "number");
     this.numeric = columns.map((_, k) => numbers(k));
     this.wide = columns.map((_, k) => rows.some((row) => typeof row[k] === "string" && row[k].length > 36));
-    const pairs = columns.length === 2 && rows.length < 30; // a few facts need no tools
-    const kind = pairs || rows.length < 2 ? null : this.bar();
+    this.pairs = columns.length === 2 && rows.length < 30; // a few facts need no tools
+    const kind = this.pairs || rows.length < 2 ? null : this.bar();
     this.node.replaceChildren(...[kind, this.body].filter(Boolean));
     this.draw();
   }
@@ -242,7 +266,7 @@ class Rows {
       "aria-sort": this.sort === k ? (this.down ? "descending" : "ascending") : null,
     }, el("button", { type: "button", "data-column": k, onclick: () => this.by(k) }, clipped(name, 60))));
     const body = some.map((row) => el("tr", { class: this.panel.key.startsWith("leaderboard") && row === this.panel.table.rows[0] ? "first" : null },
-      ...kept.map((k) => [row[k], k]).map(([cell, k]) => el("td", { class: (this.numeric[k] ? "number" : this.wide[k] ? "long" : "short") + minor(k), title: this.wide[k] ? cell : null }, k === 0 && this.first ? this.first(row) : this.numeric[k] ? shown(cell) : el("div", { dir: "auto" }, shown(cell, ["conclusion", "summary", "details"].includes(this.panel.key) ? 2000 : 240))))));
+      ...kept.map((k) => [row[k], k]).map(([cell, k]) => el("td", { class: (this.numeric[k] ? "number" : this.wide[k] ? "long" : "short") + minor(k), title: this.wide[k] ? cell : null }, k === 0 && this.first ? this.first(row) : Array.isArray(cell) ? histogram(cell) : this.numeric[k] ? shown(cell) : el("div", { dir: "auto" }, ...marked(shown(cell, this.pairs ? 2000 : 240)))))));
     const table = el("table", {}, el("caption", { class: "hidden" }, clipped(this.panel.title)), el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...body));
     const more = rows.length > some.length
       ? el("button", { type: "button", onclick: () => { this.most += 200; this.draw(); } }, `Show ${Math.min(200, rows.length - some.length)} more`)
@@ -264,15 +288,16 @@ class Rows {
 
 function panelOf(panel) {
   const lede = panel.key === "conclusion";
+  const plain = lede || panel.key === "numbers";
   const label = el("span", {}, clipped(panel.title));
   const heading = el("h2", { id: `title-${panel.key}`, dir: "auto" }, label);
   const parts = { note: el("p", { class: lede ? "lede" : "note", dir: "auto" }), plot: null, rows: null };
-  const node = el("section", { class: lede ? "panel plain" : "panel", "aria-labelledby": heading.id, "data-testid": `panel-${panel.key}` }, heading, parts.note);
+  const node = el("section", { class: plain ? "panel plain" : "panel", "aria-labelledby": heading.id, "data-testid": `panel-${panel.key}` }, heading, parts.note);
   const rows = () => (parts.rows ??= new Rows(parts.panel));
   parts.fill = (fresh) => {
     parts.panel = fresh;
     label.textContent = clipped(fresh.title);
-    parts.note.textContent = clipped(fresh.note ?? "", 2000);
+    parts.note.replaceChildren(...marked(clipped(fresh.note ?? "", 2000)));
     parts.note.hidden = !fresh.note;
     if (Boolean(fresh.figure) !== Boolean(parts.plot) || !parts.table) {
       parts.plot?.remove();
@@ -320,7 +345,7 @@ class View {
     this.list = el("div");
     this.answer = el("p", { class: "lede answer", dir: "auto" });
     const { question, title } = payload.views.find((view) => view.key === key);
-    this.node = el("div", { "data-testid": `view-${key}` }, el("h2", { class: "question" }, question ?? title), this.answer, meaningOf(key), this.groups, this.list);
+    this.node = el("div", { "data-testid": `view-${key}` }, el("h2", { class: "question" }, question ?? title), this.answer, meaningOf(key), this.list);
   }
   fill(panels) {
     const keys = new Set(panels.map((panel) => panel.key));
@@ -330,6 +355,7 @@ class View {
       else this.panels.set(panel.key, panelOf(panel));
     }
     const nodes = panels.map((panel) => this.panels.get(panel.key).node);
+    nodes.splice(Math.max(panels.findIndex((panel) => panel.group), 0), 0, this.groups); // before the first panel that they choose
     if (nodes.some((node, k) => this.list.children[k] !== node)) this.list.replaceChildren(...nodes);
     this.chosen(panels);
   }

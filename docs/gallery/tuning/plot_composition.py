@@ -17,9 +17,11 @@ from ranktune.solvers.data.api_search.dataset import load_split
 MARKS = "os^Dv*<>ph"
 
 split = load_split()
-train = split.train.select(np.arange(250))
+train = split.train.select(np.arange(150))
 with tempfile.TemporaryDirectory() as home:
-    result = ranktune.tune(train, vali=split.vali, home=home, preset="elasticrank", plan="split")
+    result = ranktune.tune(
+        train, vali=split.vali, home=home, preset="elasticrank", plan="split", trials=20
+    )
     trials = [trial for trial in result.optuna_study.trials if trial.value is not None]
 
 # %%

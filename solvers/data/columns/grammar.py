@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import re
-import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, TypeVar
@@ -18,7 +17,7 @@ from typing import Self, TypeVar
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
+from ranktune.solvers.core.errors import ParameterError, warn
 
 T = TypeVar("T")
 
@@ -101,7 +100,7 @@ def without_largest(values: Array, what: str) -> Array:
     largest[largest] = [is_largest(number) for number in values[largest].tolist()]
     if not largest.any():
         return values
-    warnings.warn(f"{what} {ABSENT}", RankTuneWarning, stacklevel=6)
+    warn(f"{what} {ABSENT}")
     return np.where(largest, values.dtype.type(np.nan), values)
 
 
@@ -110,11 +109,9 @@ def warn_of_rounding(number_at: Callable[[int], float], doubles: Array, what: st
     large = np.flatnonzero(np.abs(doubles) >= EXACT)[:_LOOKED_AT].tolist()
     lost = next((number for number in (number_at(place) for place in large) if int(number) != int(float(number))), None)
     if lost is not None:
-        warnings.warn(
+        warn(
             f"{what} holds whole numbers beyond 2**53, such as {lost}, which are rounded to {float(lost):.0f}. Ids are "
-            "no features: leave them out.",
-            RankTuneWarning,
-            stacklevel=6,
+            "no features: leave them out."
         )
 
 

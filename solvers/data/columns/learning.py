@@ -11,7 +11,6 @@ categories and .695 without the column. Where their frequencies fall as 1/rank t
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -19,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from ranktune.solvers.core.arrays import Ints
-from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError, warn
 from ranktune.solvers.data.columns.arrow import TableColumn, numbered, table_column
 from ranktune.solvers.data.columns.dates import dates_or_none
 from ranktune.solvers.data.columns.encoding import ROLES, Age, Category, Kind, TableEncoding
@@ -97,7 +96,7 @@ def learn(table: pa.Table, roles: Roles, query_of_row: Callable[[], Ints], missi
     if unusable:
         raise no_features(unusable, [name for name in unusable if columns[name].is_id])
     for remark in filter(None, (column.remark for column in columns.values())):
-        warnings.warn(remark, RankTuneWarning, stacklevel=6)
+        warn(remark)
     named = {role: name for role, name in roles.columns.items() if role in ROLES and isinstance(name, str)}
     kinds = {name: column.kind for name, column in columns.items() if column.kind is not None}
     encoding = TableEncoding(**named, missing=missing, columns=kinds)
@@ -188,10 +187,8 @@ def _wrong_cell(column: TableColumn, others: Sequence[str], values: Distinct) ->
     """Return a remark where nearly all values are whole numbers: the others occur in a query, or a hundredth of all."""
     if sum(values.queries[text] for text in others) > max(1, sum(values.queries.values()) // 100):
         return ""
-    codes, different = numbered(column)
-    row = int(np.argmax(codes == different.index(others[0])))
     return (
-        f"the column {column.name!r} holds whole numbers, except {others[0][:40]!r} in row {row}: it is taken as a "
+        f"the column {column.name!r} holds whole numbers, except {others[0][:40]!r}: it is taken as a "
         "category. If it is of numbers, correct that cell, or leave it empty."
     )
 

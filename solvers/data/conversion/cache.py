@@ -10,12 +10,11 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError, warn
 from ranktune.solvers.core.files.atomic import remove_drafts
 from ranktune.solvers.core.files.private import cached, private_folder
 from ranktune.solvers.data.conversion.convert import facts_of, write_into
@@ -60,11 +59,9 @@ def read_cached(path: Path, read: Callable[[], Queries], options: LoadOptions) -
         queries = cached(folder, opened, write)
         _make_room(folder)
     except OSError as error:
-        warnings.warn(
+        warn(
             f"{path}: its converted form cannot be kept ({error.strerror or error}): it will be read anew each time. "
-            "Set RANKTUNE_CACHE to another folder, of yours alone and with room.",
-            RankTuneWarning,
-            stacklevel=4,
+            "Set RANKTUNE_CACHE to another folder, of yours alone and with room."
         )
         return read()
     with suppress(OSError):

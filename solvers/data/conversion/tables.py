@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from ranktune.solvers.core.arrays import Matrix
-from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.errors import DataError, counted_from, in_file
 from ranktune.solvers.core.memory import free_memory
 from ranktune.solvers.data.columns.arrow import is_number, of_few_types
 from ranktune.solvers.data.columns.dates import with_dates
@@ -64,7 +64,7 @@ def write_table(
     except Undecided:  # reading it as a whole says all that is open
         return False
     except DataError as error:
-        raise error if str(error).startswith(str(path)) else DataError(f"{path}: {error}") from None
+        raise error if str(error).startswith(str(path)) else in_file(path, error) from None
 
 
 def _write(
@@ -158,5 +158,5 @@ def _blocks(
         try:
             yield encoded(part, schema.feature_names, schema.encoding, missing)
         except DataError as error:
-            raise DataError(f"of the rows from {done} on, counted from there: {error}") from None
+            raise DataError(counted_from(done, error)) from None
         done += part.num_rows

@@ -8,7 +8,6 @@ unpickling, and every header is checked against its data.
 from __future__ import annotations
 
 import math
-import warnings
 import zipfile
 import zlib
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from ranktune.solvers.core.arrays import Array, Features
-from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError, warn
 from ranktune.solvers.core.memory import check_room
 from ranktune.solvers.data.columns.arrow import is_frame
 from ranktune.solvers.data.grouping import check_no_query_column
@@ -195,11 +194,9 @@ def from_xgboost(matrix: Any) -> Queries:
     if share >= DENSE_SHARE:
         X = _dense(X)
     else:
-        warnings.warn(
+        warn(
             f"the xgboost.DMatrix lacks {1.0 - share:.0%} of the values: they are read as 0, as of a sparse matrix. "
-            "Where they are missing, give X, y and qid.",
-            RankTuneWarning,
-            stacklevel=4,
+            "Where they are missing, give X, y and qid."
         )
     queries = Queries.from_arrays(X, y, group=np.diff(ends.astype(np.int64)), feature_names=matrix.feature_names)
     return _weighted(queries, matrix.get_weight())

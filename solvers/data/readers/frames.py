@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from ranktune.solvers.core.arrays import Array, Ids, Ints, as_objects, put_back
 from ranktune.solvers.core.checks import check_choice
-from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
+from ranktune.solvers.core.errors import DataError, listed, warn
 from ranktune.solvers.data.columns.arrow import TableColumn, as_arrow, encoded_values, is_frame, numbered, table_column
 from ranktune.solvers.data.columns.dates import dates, with_dates
 from ranktune.solvers.data.columns.encoding import TableEncoding, check_features
@@ -223,11 +222,9 @@ def _check_documents_once(queries: Queries) -> None:
     with suppress(TypeError):  # of lists, which are no ids
         number, part = next(((number, part) for number, part in parts if len(set(part)) < len(part)), (0, []))
         if part:
-            warnings.warn(
+            warn(
                 f"document {repeated(part)!r} is in query {queries.query_ids[number]} twice. Remove one of the rows, "
-                'or say which column holds the ids of documents: document="COLUMN".',
-                RankTuneWarning,
-                stacklevel=5,
+                'or say which column holds the ids of documents: document="COLUMN".'
             )
 
 

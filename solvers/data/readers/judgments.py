@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import compress
@@ -17,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ids, JsonView, Mask
-from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError, warn
 from ranktune.solvers.core.table import named
 from ranktune.solvers.data.columns.grammar import ids_of
 
@@ -78,11 +77,7 @@ class GradeTable:
             are = (
                 "are not judged and have grade 0" if self.weights is None else "are left out: nothing is known of them"
             )
-            warnings.warn(
-                f"{self.path} judges {is_judged.sum()} of {len(grades)} documents{others}: the others {are}.{absent}",
-                RankTuneWarning,
-                stacklevel=5,
-            )
+            warn(f"{self.path} judges {is_judged.sum()} of {len(grades)} documents{others}: the others {are}.{absent}")
         if self.weights is None:
             return JudgedRows(np.where(is_judged, grades, 0.0))
         weights = [

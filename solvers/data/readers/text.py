@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Unpack, get_args
@@ -21,7 +20,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ids, Ints, Sizes
 from ranktune.solvers.core.checks import check_choice, check_count
-from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, listed
+from ranktune.solvers.core.errors import DataError, ParameterError, listed, warn
 from ranktune.solvers.core.memory import check_room
 from ranktune.solvers.data.columns.grammar import ABSENT, is_largest, number_of, values_by_name
 from ranktune.solvers.data.columns.roles import GRADES_RULE
@@ -228,9 +227,9 @@ class TextBlocks:
     def check_features(self) -> int:
         """Return the number of features, after all blocks. Raises DataError where there is none."""
         if self._unsorted_at:
-            _warn(f"{self.position.path}:{self._unsorted_at}: features are out of order on this line, and were sorted.")
+            warn(f"{self.position.path}:{self._unsorted_at}: features are out of order on this line, and were sorted.")
         if self._marked:
-            _warn(f"{self.position.path} {ABSENT}")
+            warn(f"{self.position.path} {ABSENT}")
         n_features = self.width if self.n_features is None else self.n_features
         if n_features == 0:
             raise DataError(f"{self.position.path}: no line has a feature. {_FORM}")
@@ -301,7 +300,7 @@ class TextBlocks:
                 raise DataError(f"{path}: its lines have a qid: already. Leave qid= and group= out.")
             grouping, several_places = self._runs.grouping(n_rows)
             if several_places:
-                _warn(f"{path}:{several_places}")
+                warn(f"{path}:{several_places}")
             return grouping
         if qid is not None or group is not None:
             return group_rows(n_rows, qid, group)
@@ -315,10 +314,6 @@ class TextBlocks:
             return group_rows(n_rows, None, group_sizes(sizes))
         except DataError as error:
             raise DataError(f"{sizes}: {error}") from None
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, RankTuneWarning, stacklevel=4)
 
 
 def _check_options(n_features: int | None, dtype: type | str, layout: str, max_features: int, missing: str) -> None:

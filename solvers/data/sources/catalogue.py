@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 
 from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError, ParameterError, in_file, warn
 from ranktune.solvers.core.table import named
 from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, ColumnQuestion, Undecided, answered
@@ -217,11 +217,9 @@ def warn_of_other_features(queries: Queries, source: object, n_features: int) ->
         source if isinstance(source, str | Path) else "the data",
     )
     if 2 * last <= n_features:
-        warnings.warn(
+        warn(
             f"{what}: has features 1 to {last}, and the model learned from {n_features}: the others count as 0. Give "
-            "the file that has the features of the training data.",
-            RankTuneWarning,
-            stacklevel=3,
+            "the file that has the features of the training data."
         )
 
 
@@ -344,7 +342,7 @@ def _from_table(table: FrameTable, options: ReadOptions, schema: FeatureSchema |
     except DataError as error:
         if table.path is None:
             raise
-        raise DataError(f"{table.path}: {error}") from None
+        raise in_file(table.path, error) from None
 
 
 def _queries_of(table: FrameTable, options: ReadOptions, schema: FeatureSchema | None = None) -> Queries:

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ints, Json, JsonView, Mask, Matrix
-from ranktune.solvers.core.errors import RankTuneWarning
+from ranktune.solvers.core.errors import warn
 from ranktune.solvers.models.other_libraries.base import (
     MOST_FEATURES,
     Computed,
@@ -94,11 +93,9 @@ def _best_iteration(learner: JsonView) -> int | None:
     best = _count(attributes, "best_iteration")
     if "scikit_learn" in attributes:
         return best
-    warnings.warn(
+    warn(
         f"the Booster stopped early, with iteration {best} as the best. All of its trees count, as in its predict. To "
-        f"leave out the later ones, save booster[:{best + 1}].",
-        RankTuneWarning,
-        stacklevel=2,
+        f"leave out the later ones, save booster[:{best + 1}]."
     )
     return None
 

@@ -25,7 +25,8 @@ from ranktune.studies.benchmarks.tables import BenchmarkTable, Row
 from ranktune.studies.benchmarks.turnkey.results import critical_difference, friedman
 from ranktune.studies.papers.claims import SIGNIFICANT
 from ranktune.studies.papers.tuner_runs import mann_whitney
-from ranktune.tuner.statistics.comparisons import ALPHA, signed_rank
+from ranktune.tuner.statistics.comparisons import signed_rank
+from ranktune.tuner.statistics.measured import ALPHA
 
 MARKS = (5, 10, 20, 30, 60, 100)
 """Numbers of trials after which regrets are compared."""

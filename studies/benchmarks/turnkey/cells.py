@@ -17,13 +17,14 @@ from typing import Self, TypeAlias
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Json
-from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
+from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.blocks import QuerySplit
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.results import append_result, stored_results
 from ranktune.studies.benchmarks.tables import BenchmarkTable
 from ranktune.studies.benchmarks.turnkey.data import Case
-from ranktune.studies.benchmarks.turnkey.peers import METRIC, PeerBudget, compete, part_of, version_of
+from ranktune.studies.benchmarks.turnkey.libraries import METRIC, PeerBudget, part_of
+from ranktune.studies.benchmarks.turnkey.peers import compete, version_of
 from ranktune.tuner.selection.estimate import for_few_queries
 from ranktune.tuner.statistics.measured import Interval
 
@@ -34,7 +35,6 @@ METRICS = (METRIC, f"{METRIC}:letor")
 class Cell:
     """One tool on one fold: a stored result is used where all fields are equal.
 
-    split_seed   None for parts as given
     version      of the tool's package
     fingerprint  of the fold's queries
     """
@@ -45,7 +45,6 @@ class Cell:
     seconds: float
     threads: int
     seed: int
-    split_seed: int | None
     version: str
     fingerprint: str
 
@@ -114,30 +113,23 @@ def run_cell(cell: Cell, split: QuerySplit) -> Finished:
 
 @dataclass(frozen=True)
 class CellPlan:
-    """Which cells are run on each case: every rival for all seconds and seeds, on the folds named, or all."""
+    """Which cells are run on each fold of each case: every rival for all seconds and seeds."""
 
     rivals: Sequence[str]
     seconds: Sequence[float]
     seeds: Sequence[int] = (0,)
     threads: int = 1
-    folds: Sequence[str] = ()
 
 
 def planned(cases: Iterable[Case], plan: CellPlan) -> Iterator[tuple[Cell, QuerySplit]]:
     """Yield each cell with its fold; tools take turns on a fold, so that noise of the machine affects them alike."""
     versions = {rival: version_of(rival) for rival in plan.rivals}
     for case in cases:
-        for name in plan.folds:
-            if name not in (split.name for split in case.splits):
-                raise ParameterError(
-                    f"{case.name} has no fold '{name}'. {nearest(name, [split.name for split in case.splits])}"
-                )
         for split in case.splits:
-            if not plan.folds or split.name in plan.folds:
-                mark = fingerprint_of(split)
-                for seconds, seed, rival in product(plan.seconds, plan.seeds, plan.rivals):
-                    version, dealt = versions[rival], case.split_seed
-                    yield Cell(case.name, split.name, rival, seconds, plan.threads, seed, dealt, version, mark), split
+            mark = fingerprint_of(split)
+            for seconds, seed, rival in product(plan.seconds, plan.seeds, plan.rivals):
+                cell = Cell(case.name, split.name, rival, seconds, plan.threads, seed, versions[rival], mark)
+                yield cell, split
 
 
 def fingerprint_of(split: QuerySplit) -> str:

@@ -32,9 +32,7 @@ def main(
     seconds: list[float] | None = None,
     threads: int = 1,
     rival: list[str] | None = None,
-    fold: list[str] | None = None,
     seed: list[int] | None = None,
-    split_seed: int | None = None,
     qid: str | None = None,
     drop: list[str] | None = None,
     keep: Path | None = None,
@@ -55,13 +53,8 @@ def main(
         Threads of a tool; of RankTune, workers of one thread.
     rival : list of str
         Of {PEERS}; single: ours and all single calls. Repeatable. (default: all)
-    fold : list of str
-        A fold, such as Fold1. Repeatable. (default: all)
     seed : list of int
         Given to every rival. Repeatable: means over seeds are compared.
-    split_seed : int
-        Deal all queries at random by this seed into five new folds 3:1:1, to check decisions that were made on
-        the published folds; of a single file, into one. (default: parts as given, 0 for a single file)
     qid : str
         The column of query ids of a table.
     drop : list of str
@@ -77,12 +70,12 @@ def main(
         if name not in PEERS:
             raise ParameterError(f"there is no rival '{name}'. {nearest(name, PEERS)}")
         check_installed(name)
-    cases = cases_of(data, task, split_seed, **read_options(qid, drop))
-    cells = list(planned(cases, CellPlan(rivals, budgets, seeds, threads, fold or ())))
+    cases = cases_of(data, task, **read_options(qid, drop))
+    cells = list(planned(cases, CellPlan(rivals, budgets, seeds, threads)))
     results, failures = run_all(cells, keep, lambda line: typer.echo(line, err=True))
     printed: list[BenchmarkTable] = []
     for budget in budgets:
-        how = _how(budget, threads, seeds, cases)
+        how = _how(budget, threads, seeds)
         printed += tables(of_budget(results, budget), cases, rivals, budget, how)
     return [*printed, *failed(failures, len(cells))]
 
@@ -96,12 +89,11 @@ def read_options(qid: str | None, drop: Sequence[str] | None) -> ReadOptions:
 def cases_of(
     data: Sequence[Path] | None,
     tasks: Sequence[str] | None,
-    split_seed: int | None = None,
     **options: Unpack[ReadOptions],
 ) -> list[Case]:
     """Return the cases of paths and of names of generated tasks. Raises ParameterError where there are none."""
     names = [each for name in tasks or () for each in (_kinds(name[4:]) if name.startswith("all-") else [name])]
-    cases = [*load_cases(data or [], split_seed, **options), *(Case(name, (task_of(name),)) for name in names)]
+    cases = [*load_cases(data or [], **options), *(Case(name, (task_of(name),)) for name in names)]
     if not cases:
         raise ParameterError("there is nothing to compare on: give data, or --task, such as --task deep-0.")
     return cases
@@ -116,9 +108,7 @@ def _kinds(text: str) -> list[str]:
     return [f"{kind}-{seed}" for kind in sorted(drawn)]
 
 
-def _how(seconds: float, threads: int, seeds: Sequence[int], cases: Sequence[Case]) -> str:
-    """Return the budget, the seeds and the partition in words."""
+def _how(seconds: float, threads: int, seeds: Sequence[int]) -> str:
+    """Return the budget and the seeds in words."""
     several = f", {threads} threads" if threads > 1 else ""
-    dealt = {case.split_seed for case in cases}
-    partition = ", ".join("parts as given" if seed is None else f"dealt by seed {seed}" for seed in dealt)
-    return f"{seconds:g} s{several}, seed {', '.join(map(str, seeds))}, {partition}"
+    return f"{seconds:g} s{several}, seed {', '.join(map(str, seeds))}"

@@ -25,7 +25,6 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.letor import is_letor_folder
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
-from ranktune.studies.papers.protocols import all_queries
 from ranktune.studies.papers.reproduce import load_dataset
 
 FOLDS = 5
@@ -41,24 +40,20 @@ _FILE = re.compile(
 class Case:
     """One data set.
 
-    split_seed  by which its queries were dealt; None where its parts are as given
-    letor       whether it is a LETOR folder of folds
+    letor  whether it is a LETOR folder of folds
     """
 
     name: str
     splits: tuple[QuerySplit, ...]
-    split_seed: int | None = None
     letor: bool = False
 
 
-def load_cases(paths: Sequence[Path], split_seed: int | None = None, **options: Unpack[ReadOptions]) -> list[Case]:
-    """Return the cases of the paths; with a seed, all queries of each are dealt anew: a folder's into five folds.
-
-    options are those of reading tables, for single files.
+def load_cases(paths: Sequence[Path], **options: Unpack[ReadOptions]) -> list[Case]:
+    """Return the cases of the paths; options are those of reading tables, for single files.
 
     Raises DataError where a path holds no such data, ParameterError where two cases have one name.
     """
-    cases = [_case_of(path, split_seed, options) for path in paths]
+    cases = [_case_of(path, options) for path in paths]
     names = [case.name for case in cases]
     for k, name in enumerate(names):
         if name in names[:k]:
@@ -69,29 +64,23 @@ def load_cases(paths: Sequence[Path], split_seed: int | None = None, **options: 
     return cases
 
 
-def _case_of(path: Path, split_seed: int | None, options: ReadOptions) -> Case:
+def _case_of(path: Path, options: ReadOptions) -> Case:
     if path.is_file():
-        queries, seed = catalogue.read(path, **options), split_seed or 0
-        dealt = redealt([QuerySplit(DEALT, queries)], seed)[0]
-        return Case(path.name.split(".")[0], (replace(dealt, name=DEALT),), seed)
+        return Case(path.name.split(".")[0], (dealt(catalogue.read(path, **options)),))
     parts = _parts(path)
     if str(path) == NAME:
-        case = Case(NAME, tuple(catalogue.load(NAME)))
-    elif parts.keys() >= {"train", "test"}:
+        return Case(NAME, tuple(catalogue.load(NAME)))
+    if parts.keys() >= {"train", "test"}:
         (split,) = catalogue.load(parts["train"], vali=parts.get("vali"), test=parts["test"])
-        case = Case(path.resolve().name, (replace(split, name=GIVEN),))
-    elif is_letor_folder(path):
+        return Case(path.resolve().name, (replace(split, name=GIVEN),))
+    if is_letor_folder(path):
         dataset = load_dataset(path)
-        case = Case(dataset.name, dataset.splits, letor=True)
-    else:
-        raise DataError(
-            f"{path}: holds no data set. Give a file, or a folder with Fold1/train.txt and so on (a LETOR folder), or "
-            "with files named by their part: train.txt, test.txt and, where there are validation queries, vali.txt; "
-            "also .csv, .parquet, .npz, packed or not."
-        )
-    if split_seed is None:
-        return case
-    return replace(case, splits=tuple(redealt(case.splits, split_seed)), split_seed=split_seed)
+        return Case(dataset.name, dataset.splits, letor=True)
+    raise DataError(
+        f"{path}: holds no data set. Give a file, or a folder with Fold1/train.txt and so on (a LETOR folder), or "
+        "with files named by their part: train.txt, test.txt and, where there are validation queries, vali.txt; "
+        "also .csv, .parquet, .npz, packed or not."
+    )
 
 
 def _parts(folder: Path) -> dict[str, Path]:
@@ -106,18 +95,10 @@ def _parts(folder: Path) -> dict[str, Path]:
     return parts
 
 
-def redealt(splits: Sequence[QuerySplit], seed: int) -> list[QuerySplit]:
-    """Return all queries of a case (those of its first split) in five new folds, 3 : 1 : 1, at random by seed.
-
-    Each query is a test query in one fold and a validation query in one other, as in LETOR. Raises DataError for fewer
-    than five queries.
-    """
-    queries = all_queries(splits[0])
+def dealt(queries: Queries) -> QuerySplit:
+    """Return queries dealt 3 : 1 : 1 at random, the same at each call. Raises DataError for fewer than five."""
     if queries.n_queries < FOLDS:
-        raise DataError(f"{queries.n_queries} queries cannot be dealt into {FOLDS} folds. Give at least {FOLDS}.")
-    parts = np.array_split(np.random.default_rng(seed).permutation(queries.n_queries), FOLDS)
-
-    def part(*numbers: int) -> Queries:
-        return queries.select(np.sort(np.concatenate([parts[number % FOLDS] for number in numbers])))
-
-    return [QuerySplit(f"Fold{k + 1}", part(k, k + 1, k + 2), part(k + 3), part(k + 4)) for k in range(FOLDS)]
+        raise DataError(f"{queries.n_queries} queries cannot be dealt 3 : 1 : 1. Give at least {FOLDS}.")
+    parts = np.array_split(np.random.default_rng(0).permutation(queries.n_queries), FOLDS)
+    train, vali, test = (queries.select(np.sort(each)) for each in (np.concatenate(parts[:3]), *parts[3:]))
+    return QuerySplit(DEALT, train, vali, test)

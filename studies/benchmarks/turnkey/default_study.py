@@ -20,13 +20,14 @@ from ranktune.solvers.data.api_search import NAME
 from ranktune.studies.benchmarks.tables import BenchmarkTable, Row, judged
 from ranktune.studies.benchmarks.turnkey.cells import CellPlan, Finished, failed, planned, run_all
 from ranktune.studies.benchmarks.turnkey.data import load_cases
-from ranktune.studies.benchmarks.turnkey.peers import METRIC, SINGLE_CALLS, check_installed
+from ranktune.studies.benchmarks.turnkey.libraries import METRIC
+from ranktune.studies.benchmarks.turnkey.peers import SINGLE_CALLS, check_installed
 from ranktune.studies.benchmarks.waiting import times_of
 from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.study.home import StudyFolder
 
 KERNELS, EMPTY = "kernels there", "empty cache"
-EQUAL = "lightgbm"
+EQUAL = "lightgbm-optuna"
 """The peer that has the time of a study: LightGBM under Optuna."""
 TOOLS = (*SINGLE_CALLS, EQUAL)
 

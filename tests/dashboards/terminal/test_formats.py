@@ -35,6 +35,9 @@ def test_a_leaderboard_is_one_table_of_numbers_over_folds_and_metrics(finished: 
     best = max(first["test"], *(row["test"] for row in others))
     assert rf" \textbf{{{best}" in latex and f" **{best}" in markdown
     assert latex.count(r"0.5000$^{\dagger}$") == markdown.count("0.5000\u2020") == 1
+    legend = "\u2020 differs significantly from the first row: p Holm of at most 0.05."
+    assert f"% {legend}\n" in latex and f"\n{legend}\n" in markdown
+    assert legend not in formatted(report(finished.result("folds")), "markdown")  # where nothing does
     assert float(first["map"]) == pytest.approx((float(first["map Fold1"]) + float(first["map Fold2"])) / 2, abs=1e-4)
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from ranktune.dashboards.terminal.leaderboard import report
 from ranktune.tuner.selection.results import Result
-from ranktune.tuner.statistics.measured import Interval
 from tests.support.commands import printed
 from tests.support.study_samples import concluded, row_of
 
@@ -25,24 +24,6 @@ def test_rows_intervals_and_the_chosen_row() -> None:
     assert "0.5000 [0.440, 0.560]" in text
     assert [line[0] for line in text.splitlines()[4:7]] == [">", " ", " "]
     assert [line.strip("> ").split()[0] for line in text.splitlines()[4:7]] == [row.solver for row in ROWS]
-
-
-def test_four_answers_are_printed_and_the_details_are_asked_for() -> None:
-    found = result()
-    text, details = shown(found, 1000), shown(found, 1000, details=True)
-    assert all(line in text for line in found.conclusion.lines)
-    assert "Details: `ranktune show s --wide`." in text
-    assert all(line in details for line in (*found.conclusion.lines, *found.conclusion.details))
-
-
-def test_a_narrow_terminal_gets_the_columns_that_fit() -> None:
-    rows = tuple(replace(row, again=Interval(0.5, 0.4, 0.6)) for row in ROWS)
-    heads = {width: shown(result(leaderboard=rows), width).splitlines()[2].split() for width in (120, 80, 60, 30)}
-    assert heads[120][0] == "solver" and heads[120][-1] == "trials"
-    assert heads[80] == ["solver", "vali", "again", "test", "[95%]", "p", "Holm", "features"]
-    assert heads[30] == ["solver", "vali"]
-    assert heads[60] == ["solver", "vali", "test", "[95%]", "p", "Holm"]
-    assert all(len(line) <= 80 for line in shown(result(), 80).splitlines())
 
 
 def test_names_are_text_not_markup() -> None:

@@ -209,6 +209,6 @@ def test_without_trials_or_choices_it_says_so() -> None:
         if sum(isinstance(p, Choice) and len(p.choices) > 1 for p in solver_class(name).space) < 2
     )  # fmt: skip
     (nothing,) = shown(list(trials_of(20, [plain])), plain)
-    assert "Of no solver" in nothing.note
+    assert "No solver" in nothing.note
     (panel,) = shown(simulated(1))
-    assert "Of no solver" in panel.note
+    assert "No solver" in panel.note

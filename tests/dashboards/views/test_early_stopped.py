@@ -75,7 +75,6 @@ def test_nothing_that_was_stopped_is_the_best_of_anything(data: StudyData) -> No
     for cost in ("nonzeros", "bytes", "microseconds", "seconds"):
         rows = panel(data, "trade-offs", f"{cost}-0").table.rows
         assert not stopped & {row[1] for row in rows if row[0] != "trial"}
-    assert not stopped & set(column(panel(data, "trade-offs", "within-0"), "Trial"))
     for view in ("solvers", "parameters", "optimiser"):
         for shown in build(view, data):
             for trace in shown.figure["data"] if shown.figure else []:
@@ -141,7 +140,7 @@ def test_progress_counts_and_overview_has_the_saved_time(data: StudyData) -> Non
     shown = panel(data, "progress", "time-left")
     rows = {row[0]: row[1] for row in shown.table.rows}
     assert (rows["evaluated in full"], rows["failed"]) == (counted.complete, counted.failed)
-    assert rows["stopped early, significantly worse"] == counted.stopped
+    assert rows["stopped early"] == counted.stopped
     assert rows["processor seconds saved by early stopping, about"] == pytest.approx(counted.saved, abs=1e-3)
     (sentence,) = [s for s in panel(data, "overview", "conclusion").note.split(". ") if "stopped early" in s]
     assert sentence.startswith(f"{counted.stopped} trials were stopped early")

@@ -101,7 +101,7 @@ def test_without_time_for_the_importance_the_command_is_named(tmp_path: Path) ->
     model = linear_model(tmp_path / "m.json", [1.0, 1.0, 1.0])
     explanations = replace(explained(("a", "b", "c")), importance=(), effects=(), queries=0, repeats=0)
     first, *_ = weights.panels(study(tmp_path, {"": explanations}, model))
-    assert "ranktune explain MODEL DATA does" in first.note
+    assert "`ranktune explain MODEL DATA` does" in first.note
     assert first.figure is None
     older = weights.panels(study(tmp_path, {"": None}, model))
     assert [panel.key for panel in older] == ["weights-0"]

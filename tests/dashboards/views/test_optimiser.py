@@ -13,7 +13,7 @@ from tests.support.study_samples import named, number, numbers, study_data, trac
 @pytest.mark.parametrize("count", [1, 7, 40, 777])
 def test_every_trial_is_counted_once_where_it_went(count: int) -> None:
     trials = trials_of(count, failing=5)
-    table = panels(study_data(trials, sampler="random"))[-1].table
+    table = panels(study_data(trials, sampler="random"))[0].table
     for solver in {trial.solver for trial in trials}:
         often = [row[2] for row in table.rows if row[0] == solver]
         assert sum(often) == sum(t.solver == solver for t in trials)
@@ -67,7 +67,7 @@ def test_noise_compares_each_trial_with_what_the_others_say() -> None:
 def test_samplers_without_a_surrogate_say_so() -> None:
     shown = panels(study_data(trials_of(30), sampler="tpe"))
     assert len(shown) == 2
-    assert "tpe" in shown[0].note
-    assert shown[0].figure is None
-    few, enough = (panels(study_data(trials_of(count)))[0] for count in (POLICY.search.startup - 1, 12))
+    assert "tpe" in shown[1].note
+    assert shown[1].figure is None
+    few, enough = (panels(study_data(trials_of(count)))[1] for count in (POLICY.search.startup - 1, 12))
     assert "too few for a surrogate model" in few.note and few.figure is None and enough.figure is not None

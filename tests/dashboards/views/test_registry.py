@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from ranktune.dashboards.views.registry import VIEWS, build, view_json
 from ranktune.dashboards.web.page import study_json
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF
 from tests.support.finished import Finished
 from tests.support.page_studies import hostile_data
@@ -135,25 +133,6 @@ def test_the_leaderboard_has_the_numbers_of_the_result(tmp_path: Path) -> None:
         assert (named["test low"], named["test high"]) == (r.test.low, r.test.high)
         assert (named["p Holm"], named["verdict"]) == (r.p_holm, r.verdict)
     assert traces(panel)[1]["x"] == [row.test.mean for row in result.leaderboard if row.test is not None]
-
-
-def test_expected_best_is_the_mean_over_all_choices() -> None:
-    values = np.sort(np.random.default_rng(0).normal(size=7))
-    for count in range(1, 8):
-        mean = np.mean([max(chosen) for chosen in combinations(values, count)])
-        assert tuning_value.expected_best(values, count) == pytest.approx(mean)
-
-
-def test_random_search_begins_with_the_defaults_and_ends_with_the_data() -> None:
-    trials = [trial(k, "RankSVM", {}, value) for k, value in enumerate((0.5, 0.6, 0.4, 0.7, None, 0.3))]
-    split = study_data(trials).splits[0]
-    result = tuning_value.random_search(split, 2, "random")
-    assert np.isnan(result[0]) and result[1] == 0.6  # the better default
-    assert result[2] == pytest.approx(np.mean([0.6, 0.7, 0.6]))  # a blind draw never loses what was there
-    assert result[4] == pytest.approx(0.7) and len(result) == 5
-    later = [trial(k, "RankSVM", {}, 0.5 + k / 100) for k in range(40)]
-    blind = tuning_value.random_search(study_data(later).splits[0], 2, "thompson")
-    assert len(blind) == POLICY.search.startup  # what the optimiser chose is no random search
 
 
 def test_best_so_far_stops_at_the_first_trial_that_is_missing() -> None:

@@ -1,4 +1,4 @@
-"""The trade-offs' view: fronts, knees, the leaderboard's rows, and the best within limits."""
+"""The trade-offs' view: fronts, knees, and the leaderboard's rows."""
 
 from dataclasses import replace
 
@@ -58,26 +58,6 @@ def test_fronts_knees_and_rings_are_those_of_the_trials(cost: str) -> None:
     assert [row[2] for row in rings] == list(LABELS)
     assert drawn["leaderboard"]["x"] == [row[3] for row in rings]
     assert sum(len(drawn[name]["x"]) for name in LABELS) == len(options)
-
-
-def test_the_best_within_limits_never_falls_as_they_grow() -> None:
-    trials = trials_of(60)
-    shown = panels(study_data(trials))[-1]
-    values = [float(row[4]) for row in shown.table.rows]
-    assert values == sorted(values)
-    assert values[-1] == pytest.approx(max(t.value or 0.0 for t in trials), rel=1e-5)
-    assert [row[0] for row in shown.table.rows] == ["1", "2", "5", "10", "20", "29", "all"]
-    for limit, nonzeros, number, _, value, _ in shown.table.rows:
-        assert limit == "all" or int(nonzeros) <= int(limit)
-        assert trials[int(number) - 1].value == pytest.approx(value, rel=1e-5)
-    assert traces(shown)[0]["y"] == values
-
-
-def test_a_limit_that_nothing_keeps_is_a_dash() -> None:
-    trials = [trial(0, "RankSVM", {}, 0.5, nonzeros=7.0), trial(1, "RankSVM", {}, 0.6, nonzeros=None)]
-    shown = panels(study_data(trials, solvers=["RankSVM"]))[-1]
-    assert [row[4] for row in shown.table.rows] == [None, None, None, 0.5, 0.5, 0.5, 0.6]
-    assert shown.table.rows[-1][1] is None
 
 
 def test_unknown_costs_are_reported() -> None:

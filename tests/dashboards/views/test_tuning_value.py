@@ -1,4 +1,4 @@
-"""The panel of the value of tuning: what it says of random search, and of the gain on test."""
+"""The panel of the value of tuning: what it says of the gain on test."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,13 +7,12 @@ from ranktune.dashboards.figures.panels import Panel
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial
 from ranktune.dashboards.views.registry import build
-from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.selection.rows import TuningGain
 from ranktune.tuner.statistics.measured import Interval
 from tests.support.study_samples import concluded, keyed, study_data, trials_of
 
 SOLVERS = ("LambdaRank", "RankSVM")
-BUDGET, STARTUP = 30, POLICY.search.startup
+BUDGET = 30
 
 
 def study_of(trials: Sequence[Trial]) -> StudyData:
@@ -22,15 +21,6 @@ def study_of(trials: Sequence[Trial]) -> StudyData:
 
 def panel_of(data: StudyData) -> Panel:
     return keyed(build("overview", data), "worth")
-
-
-def test_nothing_is_said_about_random_search_from_a_few_random_trials() -> None:
-    few = [replace(t, number=t.number + STARTUP - 6) for t in trials_of(BUDGET) if t.number >= 2]
-    trials = [*trials_of(2), *few]  # the defaults, then 4 trials that were drawn at random
-    note = panel_of(study_of([replace(t, number=k if k < 2 else k + 4) for k, t in enumerate(trials)])).note
-    assert "drawn at random" not in note and "gained" not in note.split(".")[0]
-    enough = panel_of(study_of(trials_of(BUDGET))).note
-    assert "of the 8 trials that were drawn at random" in enough
 
 
 def test_a_finished_study_says_what_tuning_gained_on_test_and_none_where_it_did_not() -> None:

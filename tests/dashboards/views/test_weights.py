@@ -51,7 +51,7 @@ def test_agreement_of_splits(tmp_path: Path) -> None:
     weights = {"a": [1.0, 2.0, 0.0, -1.0], "b": [2.0, 4.0, 0.0, 1.0], "c": [0.0, 0.0, 3.0, 0.0]}
     models = {(name, "RankSVM"): linear_model(tmp_path / f"{name}.json", vector) for name, vector in weights.items()}
     splits = [(name, (), evidence_of(LABELS)) for name in weights]
-    first, second = panels(study_of_splits(splits, models=models))
+    (first,) = panels(study_of_splits(splits, models=models))
     W = np.array(list(weights.values()))
     by_name = {row[0]: row[1:] for row in first.table.rows}
     for j in range(4):
@@ -59,11 +59,6 @@ def test_agreement_of_splits(tmp_path: Path) -> None:
         assert mean == pytest.approx(W[:, j].mean(), rel=1e-5)
         assert deviation == pytest.approx(W[:, j].std(ddof=1), rel=1e-5)
         assert agree == pytest.approx(abs(np.sign(W[:, j]).sum()) / 3, rel=1e-5)
-    a, b, cosine, both, either = second.table.rows[0]
-    assert (a, b, both, either) == ("a", "b", 3, 3)
-    assert cosine == pytest.approx(W[0] @ W[1] / np.linalg.norm(W[0]) / np.linalg.norm(W[1]), rel=1e-5)
-    assert second.table.rows[1][2:] == [0.0, 0, 4]
-    np.testing.assert_allclose(np.diag(traces(second)[0]["z"]), 1.0)
 
 
 def test_trees_count_their_splits(tmp_path: Path) -> None:

@@ -169,6 +169,26 @@ def test_every_view_of_a_report_draws(opened: tuple[Tab, str], key: str) -> None
     shown.quiet()
 
 
+def test_the_conclusion_is_there_without_scripts(browser: Any, reports: dict[str, str]) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(reports["real"])
+    text = page.locator("main").inner_text()
+    assert "What to use: Use " in text and "What next: " in text and "<" not in text
+    context.close()
+
+
+def test_the_first_page_ends_with_what_to_do_next_within_two_screens(browser: Any, reports: dict[str, str]) -> None:
+    """Two of 1280 x 800; what is folded comes after it. On a phone the answers are one screen."""
+    for width, key, most in ((1280, "panel-use", 1600), (390, "panel-conclusion", 844)):
+        opened = tab(browser, "file://", width)
+        opened.page.goto(reports["real"])
+        opened.page.wait_for_selector("html[data-ready]")
+        box = opened.page.get_by_test_id(key).bounding_box()
+        assert box and (box["y"] + box["height"] if width == 1280 else box["height"]) <= most
+        opened.page.context.close()
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["failures", "nothing", "one"])
 def test_a_report_of_little_says_so(browser: Any, reports: dict[str, str], name: str) -> None:
@@ -196,6 +216,7 @@ def test_the_conclusion_and_the_shown_view_are_printed_in_light_colours(browser:
     assert page.locator(".printed > h2").all_inner_texts() == ["Overview", "Queries"]
     assert "…" not in page.get_by_test_id("panel-conclusion").inner_text()  # nothing of it is cut
     page.emulate_media(media="print")
+    assert page.locator(".plot .legendtext").first.is_visible()
     box = page.get_by_test_id("panel-conclusion").bounding_box()
     assert box is not None and box["y"] + box["height"] < 900  # the first page, on which nothing else is
     after = "getComputedStyle(document.querySelector('[data-testid=panel-conclusion] + .panel')).breakBefore"

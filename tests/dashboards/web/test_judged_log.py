@@ -8,7 +8,7 @@ import pytest
 
 import ranktune
 from ranktune.dashboards.web.one_view import judged_html
-from tests.dashboards.web.test_report import payload_of
+from tests.support.reports import payload_of
 
 
 def test_panels_show_what_is_known(tmp_path: Path) -> None:

@@ -1,13 +1,7 @@
 """The report: one file, small, the numbers of the study, nothing from elsewhere."""
 
-import gzip
-import json
 import re
-import subprocess
-import sys
-from base64 import b64decode
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,13 +10,9 @@ from ranktune.dashboards.views.registry import VIEWS
 from ranktune.dashboards.web.page import report_html, write_report
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from tests.dashboards.web.test_page import Elements
-from tests.support.page_studies import append, declare, finish, hostile_data
+from tests.support.page_studies import declare, finish, hostile_data
+from tests.support.reports import payload_of
 from tests.support.study_samples import PAIR, concluded, evidence_of, study_data, trials_of
-
-
-def payload_of(text: str) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(gzip.decompress(b64decode(Elements(text).texts["script#payload"])))
-    return result
 
 
 def test_five_hundred_trials_are_far_under_two_megabytes() -> None:
@@ -46,31 +36,6 @@ def test_nothing_is_fetched_from_anywhere(tmp_path: Path) -> None:
     (policy,) = [a["content"] for t, a in Elements(text).tags if a.get("http-equiv") == "Content-Security-Policy"]
     assert policy is not None and "connect-src 'none'" in policy and "script-src 'sha256-" in policy
     assert not re.search(r"https?:|'self'|unsafe-eval|\*", policy)
-
-
-def test_the_command_writes_the_result(tmp_path: Path) -> None:
-    declare(tmp_path, "s")
-    append(tmp_path, "s", trials_of(4))
-    result = finish(tmp_path, "s")
-    done = subprocess.run(
-        [sys.executable, "-m", "ranktune", "show", "s", "--home", str(tmp_path), "--page", str(tmp_path / "out.html")],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.strip() == str(tmp_path / "out.html")
-    payload = payload_of((tmp_path / "out.html").read_text())
-    trials = next(view for view in payload["views"] if view["key"] == "trials")["panels"][0]["table"]
-    assert set(trials["columns"]) > {name for trial in trials_of(4) for name in trial.params}
-    assert payload["study"]["state"] == "finished"
-    panels = {panel["key"]: panel for panel in payload["views"][0]["panels"]}
-    shown = panels["leaderboard"]["table"]
-    rows = [dict(zip(shown["columns"], row, strict=True)) for row in shown["rows"]]
-    assert [row["test"] for row in rows] == [row.test.mean for row in result.leaderboard if row.test]
-    assert [row["validation"] for row in rows] == [row.vali.mean for row in result.leaderboard if row.vali]
-    conclusion = dict(panels["conclusion"]["table"]["rows"])
-    assert conclusion["What to expect"] == result.conclusion.expect
-    values = [row[trials["columns"].index("ndcg@10")] for row in trials["rows"]]
-    assert values == pytest.approx([t.value for t in trials_of(4)], rel=1e-5)
 
 
 def test_studies_are_shown_side_by_side(tmp_path: Path) -> None:

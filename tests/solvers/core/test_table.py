@@ -1,7 +1,9 @@
 """Tables of named things."""
 
+import sys
 from collections import Counter, OrderedDict
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from ranktune.solvers.core import libraries, table
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.solvers.core.table import NamedTable, TableEntry
-from tests.support.commands import output_of
+from tests.support.commands import ended, output_of
 
 GROUP = "tests.kinds"
 
@@ -88,3 +90,13 @@ def test_nothing_is_imported_before_it_is_used() -> None:
         "print('fractions' in sys.modules, 'numpy' in sys.modules)"
     )
     assert output_of(code) == "False False\n"
+
+
+def test_the_current_folder_is_searched_once_a_module_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A library that is not installed is not taken from there."""
+    (tmp_path / "lies_here.py").write_text("Mine = 1")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    ended(monkeypatch, "solvers", "RidgeRanker")
+    assert str(tmp_path) not in sys.path
+    assert table.named("lies_here:Mine") == 1

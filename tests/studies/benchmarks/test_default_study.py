@@ -6,7 +6,7 @@ import pytest
 
 from ranktune.studies.benchmarks.tables import Row, judged
 from ranktune.studies.benchmarks.turnkey import default_study
-from ranktune.studies.benchmarks.turnkey.peers import METRIC
+from ranktune.studies.benchmarks.turnkey.libraries import METRIC
 
 
 def study(cache: str, conclusion: float, cpu: float, test: float) -> Row:

@@ -70,13 +70,6 @@ def test_every_comparison_runs(small: None, tmp_path: Path) -> None:
     assert max(map(len, output.splitlines())) <= 80
 
 
-def test_comparisons_by_their_names(small: None, tmp_path: Path) -> None:
-    (table,) = stored(tmp_path, "solvers", "ranksvm-path", "one-pass", "--repeats", "1").tables
-    row, *others = table.rows
-    assert [line["what"] for line in others] == ["SOLAR2 one pass, case a", "LambdaRank 100 steps, case a"]
-    assert row["what"] == "RankSVM 20 C, case as" and row["ratio"] == pytest.approx(row["ours s"] / row["theirs s"])
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -1,6 +1,4 @@
-import json
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import optuna
@@ -22,22 +20,6 @@ def test_minima_of_the_synthetic_problems() -> None:
     camel = {"x1": 0.0898, "x2": -0.7126, "h1": "b", "h2": "b", "h3": "a"}
     value = PROBLEMS["func3c"].loss(optuna.trial.FixedTrial(camel))  # type: ignore[arg-type]
     assert value == pytest.approx(-0.7221, abs=1e-4)  # 7 / 10 of the camel's -1.0316
-
-
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_nothing_is_below_the_minimum(name: str) -> None:
-    problem = PROBLEMS[name]
-    study = optuna.create_study(
-        directions=["minimize"] * (2 if problem.corner else 1), sampler=optuna.samplers.RandomSampler(seed=0)
-    )
-    study.optimize(problem.loss, n_trials=300 if problem.minimum is not None else 20)
-    if problem.corner is not None:
-        assert (
-            problem.minimum is not None
-            and -hypervolume([t.values for t in study.trials], problem.corner) > problem.minimum
-        )
-    else:
-        assert study.best_value > (0.0 if problem.minimum is None else problem.minimum)
 
 
 def test_minima_of_programs() -> None:
@@ -81,26 +63,6 @@ def test_fronts(name: str) -> None:
     assert -hypervolume(values, problem.corner) == pytest.approx(problem.minimum, rel=0.01)
     result = run(problem, name, "thompson", 0, ProblemSetting(14, 2))
     assert (np.diff(result.picks) <= 0).all() and problem.minimum < result.picks[-1] <= 0.0
-
-
-def test_a_run_can_be_repeated_also_with_trials_at_the_same_time() -> None:
-    problem, setting = PROBLEMS["hart6m"], ProblemSetting(13, 4)
-    first, second = (run(problem, "hart6m", "thompson", 1, setting) for _ in range(2))
-    assert first == second and first.picks != run(problem, "hart6m", "thompson", 2, setting).picks
-
-
-def test_runs_are_stored_and_not_repeated(tmp_path: Path) -> None:
-    file = tmp_path / "runs.jsonl"
-    order = ["sampler", "--samplers", "thompson:draw,random", "--problems", "hart6m", "--trials", "11", "--seeds", "2"]
-    order += ["--keep", str(file)]
-    first = CliRunner().invoke(app, order, catch_exceptions=False).stdout
-    text = file.read_text()
-    runs = [SearchRun(**json.loads(line)) for line in text.splitlines()]
-    assert len(runs) == 4 and json.dumps(asdict(runs[0])) == text.splitlines()[0]
-    assert CliRunner().invoke(app, order, catch_exceptions=False).stdout == first
-    assert file.read_text() == text
-    assert "hart6m" in first and "thompson:draw" in first and "Mann-Whitney" in first
-    assert max(map(len, first.splitlines())) <= 80
 
 
 def made(name: str, losses: list[float]) -> list[SearchRun]:

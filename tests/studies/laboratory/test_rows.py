@@ -59,15 +59,6 @@ def test_a_failure_is_a_row(split: QuerySplit) -> None:
     assert row.checkpoints == ()
 
 
-def test_rows_are_read_as_they_were_written() -> None:
-    values = np.array([0.0, 0.25, np.nan, 1.0])
-    row = ConfigurationRow("a", "b", 0.5, vali=values, test=values[:2])
-    read = ConfigurationRow.from_json(json.loads(json.dumps(row.as_json())))
-    assert read.key == row.key
-    assert read.vali is not None
-    np.testing.assert_allclose(read.vali, values, atol=0.5 / STEPS)
-
-
 def test_packed_rows_are_read_as_they_were_but_for_test_queries(split: QuerySplit, tmp_path: Path) -> None:
     split = replace(split, name="shop")  # drawn tasks have no sizes: their seeds tell them
     first, other = (row_of(split, params, 0.5) for params in configurations(["RidgeRanker", "SVRRanker"], 0)[:2])

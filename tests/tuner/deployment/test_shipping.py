@@ -2,7 +2,9 @@
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from ranktune.tuner.deployment.shipping import ExportOptions, ship
 from tests.support.commands import called, succeeded
 from tests.support.engine_server import running
 from tests.support.export_samples import NAMES, trees
+from tests.support.faults import Faults
 
 ENGINES = {"solr": "/solr/products", "elasticsearch": "/products", "opensearch": "/products"}
 engines = pytest.mark.parametrize("format", ENGINES)
@@ -251,3 +254,17 @@ def test_the_command(shop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [line for line in shown.splitlines() if len(line) > 80] == []
     refused = called(*given)
     assert refused.exit_code == 2 and "add -o FOLDER, --to URL, or both" in refused.stderr
+
+
+def test_a_full_disk_leaves_the_files_of_before(tmp_path: Path) -> None:
+    def writes(weight: float) -> list[Callable[[], object]]:
+        model, files = LinearModel(np.array([weight]), "RankSVM"), {"features.json": str(weight)}
+        return [partial(export, model, "json", tmp_path / "model.json"), partial(shipping.write_files, tmp_path, files)]
+
+    for write in writes(1.0):
+        write()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for write in writes(2.0):
+        with Faults(2, tmp_path), pytest.raises((OSError, ParameterError), match="No space left"):
+            write()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

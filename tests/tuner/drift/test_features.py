@@ -125,6 +125,9 @@ def test_every_kind_of_change_is_found_and_named(change: str) -> None:
     assert largest_difference(before, now, generator, 0.05) <= 0.002
     (only,) = (each for each in moved(before, now) if each.q <= 0.05)
     assert (only.feature, only.constant) == ("feature 2", change == "constant")
+    assert sum(only.before) == pytest.approx(1.0, abs=1e-3) == sum(only.now)
+    assert np.abs(np.cumsum(only.before) - np.cumsum(only.now)).max() <= only.distance + 0.01
+    assert not any(each.now for each in moved(before, now) if each.feature != only.feature)
     if change == "higher":
         assert only.shift == pytest.approx((new[:, 1].mean() - X[:, 1].mean()) / X[:, 1].std())
         assert only.distance == pytest.approx(ks_2samp(X[:, 1], new[:, 1]).statistic, abs=0.04)

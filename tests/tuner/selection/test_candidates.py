@@ -109,7 +109,7 @@ def test_without_fresh_folds_a_solver_is_represented_by_its_first_candidate() ->
 def test_when_nothing_succeeded_the_cause_is_told(tmp_path: Path) -> None:
     record, space = Record(tmp_path, "s", STUDY.metric), STUDY.union_space()
     record.append(0, space.defaults()[0], space.distributions, TaskOutcome(error="ValueError: no"))
-    with pytest.raises(StudyError, match="none of 1 trials succeeded: ValueError: no"):
+    with pytest.raises(StudyError, match="none of 1 trial succeeded: ValueError: no"):
         best_candidates(record, space)
     record.close()
 

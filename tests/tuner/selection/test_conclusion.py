@@ -6,14 +6,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
-from ranktune.dashboards.records.study import StudyData
-from ranktune.dashboards.views import compare, overview
+from ranktune.command_line.options import exit_unless_better
 from ranktune.solvers.core.errors import StudyError
+from ranktune.tuner.selection.conclusion import gain_sentence
 from ranktune.tuner.selection.results import Result, load_result
-from ranktune.tuner.selection.rows import MARGIN, Composition, Failure, TuningGain, alternatives, combined, is_as_good
-from ranktune.tuner.statistics.measured import Interval
-from tests.support.study_samples import concluded, row_of, study_data
+from ranktune.tuner.selection.rows import (
+    MARGIN,
+    Composition,
+    Failure,
+    Gain,
+    TuningGain,
+    alternatives,
+    combined,
+    is_as_good,
+)
+from ranktune.tuner.statistics.measured import Comparison, Interval
+from tests.support.study_samples import concluded, row_of
 
 OUTSIDE = "outside of 0.380 to 0.660"
 
@@ -110,11 +120,31 @@ def test_a_higher_number_that_was_not_chosen_is_explained() -> None:
 
 def test_a_negative_gain_of_tuning_is_explained() -> None:
     def of(mean: float, low: float, high: float) -> str:
-        return said(result(tuning=TuningGain("RankSVM", Interval(mean, low, high), 0.1)))
+        return said(result(tuning=TuningGain("RankSVM", Interval(mean, low, high), 0.01 if high < 0.0 else 0.1)))
 
     assert "chance" not in of(0.01, -0.01, 0.03)
     assert "That can be chance; what validation chose" in of(-0.01, -0.03, 0.01)
     assert "on these test queries the defaults are better; what validation chose" in of(-0.02, -0.03, -0.01)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_words_agree_with_the_interval_and_with_p(sign: float) -> None:
+    """Better and worse need both: neither of them is said beside a p above 0.05, or an interval that holds 0."""
+    ends = [(low, p, low > 0.0 and p <= 0.05) for low in (0.001, -0.001) for p in (0.0543, 0.0457)]
+    for low, p, is_shown in ends:
+        first, last = sorted((sign * low, sign * 0.04))
+        measured = Comparison(0.02 * sign, first, last, p, p, p, 0.1, 9, 1, 3, queries=13)
+        sentence = gain_sentence(Gain("column:bm25", "test", measured))
+        assert sentence.startswith(f"It is {'better' if sign > 0 else 'worse'} than") == is_shown
+        assert sentence.startswith("It is not shown to be better than") == (not is_shown)
+        tuned = said(result(tuning=TuningGain("RankSVM", Interval(0.02 * sign, first, last), p)))
+        assert ("the defaults are better" in tuned) == (is_shown and sign < 0)
+        found = measured.as_dict()
+        if is_shown and sign > 0:
+            exit_unless_better(found)
+        else:
+            with pytest.raises(typer.Exit):
+                exit_unless_better(found)
 
 
 def test_failures_and_early_stopping_are_counted() -> None:
@@ -138,17 +168,6 @@ def test_the_best_composition_is_named_where_enough_were_tried() -> None:
         in over
     )
     assert "+0.0267" in over  # of equal widths the mean
-
-
-def test_pages_have_the_same_answers() -> None:
-    data = study_data(folder=Path("a"), result=concluded("a"))
-    rows = {row[0]: row[1] for row in overview.panels(data)[0].table.rows}
-    assert data.result is not None
-    assert list(rows.values())[1:3] == data.result.conclusion.lines[1:3]
-    other: StudyData = study_data(folder=Path("b"))
-    table = compare.panels(data, other)[0].table
-    assert table.columns == ("what", "a", "b") and ["state", "finished", "stopped"] in table.rows
-    assert {row[0]: row[1] for row in table.rows[1:]} == rows and all(row[2] is None for row in table.rows[1:])
 
 
 def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -84,6 +84,7 @@ def run(begun: float) -> None:
     """
     from ranktune.second_signal import second_signal_ends
     from ranktune.solvers.core.errors import SPELLINGS, AllFailed, RankTuneError
+    from ranktune.solvers.core.table import FOLDERS
     from ranktune.solvers.data.columns.decisions import Undecided
     from ranktune.tuner.study.deadline import limits_of_command
 
@@ -91,7 +92,7 @@ def run(begun: float) -> None:
     warnings.showwarning = _show_warning
     shield()
     with suppress(OSError):  # a folder that was removed
-        sys.path.append(str(Path.cwd()))  # where modules of the user's are: --solver module:Name
+        FOLDERS[:] = [str(Path.cwd())]  # where modules of the user's are: --solver module:Name
     SPELLINGS.append(partial(_readable, of="tune"))
     try:
         with second_signal_ends(), limits_of_command(begun):

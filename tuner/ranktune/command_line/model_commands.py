@@ -181,8 +181,7 @@ def evaluate(
     evaluation = {"model": model, "data": data, **measured}
     print_json(evaluation) if as_json else console().print(evaluation_table(evaluation))
     if fail_unless_better:
-        first = next(iter(evaluation["against"]["comparisons"].values()))
-        exit_unless_better(first["interval"][0])
+        exit_unless_better(next(iter(evaluation["against"]["comparisons"].values())))
 
 
 @commands.command(help=EXPLAIN_HELP)

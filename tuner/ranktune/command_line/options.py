@@ -22,11 +22,13 @@ from ranktune.arguments import HOME, ShowArguments, WorkerRuntime
 from ranktune.solvers.core.declared import DeclaredField, declared
 from ranktune.solvers.formats import FORMATS
 from ranktune.solvers.names import SOLVERS
+from ranktune.tuner.statistics.measured import direction
 from ranktune.tuner.study.settings import Settings, given_columns
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ranktune.solvers.core.arrays import JsonView
     from ranktune.solvers.data.readers.parsing.options import ReadOptions
     from ranktune.solvers.models.base import Model
 
@@ -242,10 +244,11 @@ def write_output(content: str | bytes | Iterator[str], path: Path | None) -> Non
         raise ParameterError(f"cannot write {path}: {error.strerror}. Give a file you may write to.") from None
 
 
-def exit_unless_better(low: float | None) -> None:
-    """End with the exit code NOT_BETTER unless the interval of the gain, whose lower end is given, lies above 0."""
-    if low is None or not low > 0.0:  # NaN too: nothing was compared
-        print("Not better: the interval of the gain does not lie above 0.", file=sys.stderr)
+def exit_unless_better(found: JsonView | None) -> None:
+    """End with the exit code NOT_BETTER unless a comparison, if there is one, shows a gain."""
+    low, high = found["interval"] if found else (0.0, 0.0)
+    if found is None or direction(low, high, found["p_randomisation"]) <= 0:
+        print("Not better: the interval of the gain is not above 0 with p of at most 0.05.", file=sys.stderr)
         raise typer.Exit(NOT_BETTER)
 
 

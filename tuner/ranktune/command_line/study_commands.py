@@ -106,7 +106,7 @@ def resume(
 
     if join:
         done = _work(shared, wait)
-        print(f"{done} trials of study '{shared['name']}' were run here.", file=sys.stderr)
+        print(f"{done} trial{'s' * (done != 1)} of study '{shared['name']}' ran here.", file=sys.stderr)
     else:
         where = home_folder(shared["home"])
         _finish(api.resume, shared, how, lambda: find_folder(where, shared["name"]).study().baseline)
@@ -286,4 +286,4 @@ def _finish(study: Callable[..., Result], shared: Given, how: Given, baseline: C
     if report := or_left_out("the report", written, None, remedy, raised=()):
         print(f"Report: {report}", file=sys.stderr)
     if how["fail_unless_better"]:
-        exit_unless_better(None if result.gain is None else result.gain.comparison.low)
+        exit_unless_better(None if result.gain is None else result.gain.as_dict())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ from ranktune.reading import is_of
 from ranktune.session import display, running
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.declared import declared
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, StudyError
+from ranktune.solvers.core.errors import ParameterError, StudyError, warn
 from ranktune.solvers.data.readers.formats import reader_of
 from ranktune.tuner.retuning.earlier import FILE
 from ranktune.tuner.retuning.versions import decision_of, first_of, recorded, settle, versions
@@ -109,7 +108,7 @@ def retune(options: RetuneArguments) -> Retuned:
         goes_on = f"`ranktune resume {last.path.name}` goes on with its own data."
         if options.version is not None:
             raise StudyError(f"{begun}. Choose another name for the new version (version=); {goes_on}")
-        warnings.warn(f"{begun}. It is left as it is, and a new version begins; {goes_on}", RankTuneWarning, 2)
+        warn(f"{begun}. It is left as it is, and a new version begins; {goes_on}")
         open_version = None
     if open_version is not None and is_written(open_version.path / FILE):
         return _retuned(open_version, resume(open_version.path.name, **_runtime(options)))
@@ -185,7 +184,7 @@ def _with_budget(study: Study, options: RetuneArguments, first: StudyFolder, tri
 
 def _budget_line(study: Study, version: str, earlier: int) -> str:
     seconds = "" if study.timeout is None else f", {study.timeout:g} seconds"
-    trials = f"{study.n_trials} trials" if study.ends_by_count else "trials as time allows"
+    trials = f"{study.n_trials} trial{'s' * (study.n_trials != 1)}" if study.ends_by_count else "trials as time allows"
     return f"{version}: {trials}{seconds}, after {earlier} observations of '{study.after}'"
 
 

@@ -150,9 +150,14 @@ class _Rows:
         """Add the features that documents have as text, whose signs are those that read all texts of the file."""
         every = ([_pairs(text, *signs) for _, _, text in self.texts] for signs in _SIGNS)
         first = next(every)
-        read = first if None not in first else next((pairs for pairs in every if None not in pairs), None)
-        if read is None:
-            _, line, text = self.texts[first.index(None)]
+        read = first if None not in first else next((pairs for pairs in every if None not in pairs), first)
+        known = {name for pairs in read for name, _ in pairs or ()}
+        wrong = [  # a name such as 'a=x,b' holds a known one whose value is no number
+            pairs is None or any("," in (cut := name.partition("="))[2] and cut[0] in known for name, _ in pairs)
+            for pairs in read
+        ]
+        if any(wrong):
+            _, line, text = self.texts[wrong.index(True)]
             raise DataError(
                 f"{self.path}:{line}: {text[:40]!r} is no feature of Solr, nor several, such as bm25=1.5,price=2.0, "
                 "with the same signs in all documents. A name must not hold what reads as another name and its number. "

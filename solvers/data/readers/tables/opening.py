@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.errors import DataError, in_file
 from ranktune.solvers.data.columns.arrow import as_arrow, table_column
 from ranktune.solvers.data.columns.usual import USUAL, find_roles, no_column
 from ranktune.solvers.data.columns.values import numbers
@@ -81,4 +81,4 @@ def read_roles(table: OpenTable) -> dict[str, list[Any]]:
             for role, name in places.items()
         }
     except DataError as error:
-        raise DataError(f"{table.name}: {error}") from None
+        raise in_file(table.name, error) from None

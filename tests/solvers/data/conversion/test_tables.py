@@ -133,7 +133,8 @@ def test_missing_values(missing: Any, tmp_path: Path) -> None:
 def test_an_invalid_value_is_detected_in_any_batch(ending: str, tmp_path: Path) -> None:
     table = frame().with_columns(clicks=pl.when(pl.col("docid") == "100").then(float("inf")).otherwise("clicks"))
     path = written(table, ending, tmp_path)
-    with pytest.raises(DataError, match=r"of the rows from \d+ on, .* column 'clicks' is inf in row"):
+    row = table["docid"].to_list().index("100") + 1
+    with pytest.raises(DataError, match=rf"column 'clicks' is inf in row {row}[ .]"):
         ranktune.convert(path, tmp_path / "made")
     assert not (tmp_path / "made").exists()
 

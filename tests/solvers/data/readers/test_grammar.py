@@ -41,7 +41,7 @@ ROWS: dict[str, tuple[str, str]] = {
         f'[{{"qid": 1, "f": 0.5}}, {{"qid": 1, "f": {10**400}}}]',
         "'f' holds a whole number beyond 1e308",
     ),
-    "infinite": ('{"qid": 1, "grade": 2, "f": 1e999}', "'f' is inf in row 0"),
+    "infinite": ('{"qid": 1, "grade": 2, "f": 1e999}', "'f' is inf in row 1"),
     "two queries": ('{"qid": 1, "documents": [{"qid": 2, "f": 1}]}', "json:1: 'qid' is given twice"),
     "two grades": (logged([PAIR], grade=2), "'grade' is given twice"),
     "feature as grade": (logged([PAIR, {"name": "grade", "value": 9}]), "feature 'grade' is called.*Rename"),
@@ -103,12 +103,12 @@ def whole(cell: str = "x1") -> str:
 def test_one_wrong_cell_of_whole_numbers_is_said(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(whole())
-    with pytest.warns(RankTuneWarning, match="'age' holds whole numbers, except 'x1' in row 17: it is taken as a cat"):
+    with pytest.warns(RankTuneWarning, match="'age' holds whole numbers, except 'x1': it is taken as a cat"):
         read(path)
     with pytest.warns(RankTuneWarning, match="'age'"):
         done = called("data", str(path), "--json")
     notes = {row["column"]: row["note"] for row in json.loads(done.stdout)["columns"]}
-    assert "'x1' in row 17" in notes["age"]
+    assert "'x1'" in notes["age"]
     path.write_text(whole("7"))
     assert read(path).feature_names == ("age", "bm25")
 

@@ -130,11 +130,14 @@ def _write(a: Model | str, b: Model | str, data: str, lists: Given, shared: Give
 def _judge_and_plan(test: Given, lists: Given, as_json: bool) -> None:
     """Print what a log says, how large a test must be, or both."""
     from ranktune.solvers.clicks.reading.roles import named_columns
+    from ranktune.solvers.core.errors import ParameterError
     from ranktune.tuner.interleaving import judge, plan
 
     columns = named_columns(test["columns"] or (), "columns")
     logs, effect = test["judge"], test["plan"]
     seen = judge(*logs, columns=columns, method=lists["method"], random_state=lists["seed"]) if logs else None
+    if effect is not None and (seen is None) == (test["ties"] is None):
+        raise ParameterError("--plan needs the share of ties: give it, as in --ties 0.8, or a log: --judge LOG.")
     planned = None if effect is None else plan(effect, ties=test["ties"], seen=seen, power=test["power"])
     if as_json:
         print_json((seen.as_dict() if seen else {}) | ({"plan": planned.as_dict()} if planned else {}))

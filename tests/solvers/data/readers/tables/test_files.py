@@ -109,7 +109,7 @@ def test_ids_that_differ_as_text_stay_different(tmp_path: Path) -> None:
     assert read(path).query_ids.tolist() == [7, -8, 10**18 - 1]
     path.write_text(f"session,grade,a\n07,1,0.5\n{2**64},0,0.25\n7,1,0.75\n")
     assert read(path, qid="session").query_ids.tolist() == ["07", str(2**64), "7"]
-    assert_refused(path, "qid,grade,a\n7,1,0.5\n,0,0.25\n", "no id in row 1")
+    assert_refused(path, "qid,grade,a\n7,1,0.5\n,0,0.25\n", "no id in row 2 below the titles")
 
 
 PLAIN = "qid,grade,a,b\n1,1,0.5,-3\n1,0,-0.25,4\n2,2,1.125,5\n2,0,7.5,6\n"

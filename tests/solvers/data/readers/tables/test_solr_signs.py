@@ -66,6 +66,12 @@ def test_names_with_commas_and_missing_values_are_read(name: str, tmp_path: Path
     np.testing.assert_array_equal(np.asarray(queries.features), [[np.nan, 2.0], [1.5, np.nan]])
 
 
+@pytest.mark.parametrize("value", ["", "p.5", "1.5x"])
+def test_a_value_that_is_no_number_is_not_a_part_of_the_next_name(value: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=f"log.jsonl:2: 'a={value},b=2' is no feature of Solr"):
+        ranktune.read(logged(["a=1,b=2", f"a={value},b=2"], tmp_path / "log.jsonl"))
+
+
 def test_signs_that_differ_between_documents_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"log.jsonl:2: 'a:1;b:2' is no feature of Solr"):
         ranktune.read(logged(["a=1,b=2", "a:1;b:2"], tmp_path / "log.jsonl"))
