@@ -155,7 +155,8 @@ def _ended(folder: Path) -> Path:
 
 def _opened(folder: Path) -> Path:
     """Return a folder for a pass, made if it is missing."""
-    if (folder / RESULT).exists() and not (folder / CHECKPOINT).exists():
+    has = {name: (folder / name).exists() for name in (MODEL, RESULT, CHECKPOINT)}
+    if has[MODEL] and has[RESULT] and not has[CHECKPOINT]:
         raise StudyError(f"{folder} holds a finished pass. Give another folder, or remove {folder / RESULT}.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
