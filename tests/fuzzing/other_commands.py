@@ -24,8 +24,8 @@ STUDIES = {"postgres": ("--storage", "URL"), "joblib": ("--executor", "joblib")}
 STAGES = ("retune", "watch", "one-pass", "clicks", "interleave", "replay", *STUDIES)
 OVER = ("there is a study 'w' already", "holds a finished pass")
 """What commands say that refuse to do once more what is done."""
-APART = ("artifacts", "digests", "events.jsonl", "record.db")
-"""Files, and folders of files, whose names or contents depend on times."""
+APART = ("answered.json", "artifacts", "digests", "events.jsonl", "record.db")
+"""Files, and folders of files, whose names or contents depend on times, or that may stay."""
 
 
 class CommandFaults(NativeFaults):
@@ -93,11 +93,13 @@ class CommandFaults(NativeFaults):
         return (LOST, f"{what}: {other}") if other else (SURVIVED, "")
 
     def _result(self) -> dict[str, str]:
-        """Return what each file holds, without times, but of those that stand APART."""
-        files = {path.relative_to(self.home): path for path in self.home.rglob("*") if path.is_file()}
+        """Return what each file holds, without times, but of those that stand APART and those set aside at a time."""
+        files = {path.relative_to(self.home): path for path in self.home.rglob("*[!0-9]") if path.is_file()}
         return {str(name): self._content(path) for name, path in files.items() if not {*name.parts} & {*APART}}
 
     def _content(self, path: Path) -> str:
+        if path.name == "report.html":  # has times
+            return path.read_text().rstrip()[-7:]
         with suppress(ValueError):
             if path.suffix == ".json":
                 text = json.dumps(stable(json.loads(path.read_text()), str(self.home)))
@@ -107,7 +109,7 @@ class CommandFaults(NativeFaults):
     def _lay(self, stage: str) -> None:
         shutil.rmtree(self.home, ignore_errors=True)
         shutil.copytree(self._base, self.home)
-        self._url = self._server.new_database() if stage == "postgres" else ""
+        self._url = self._server.new_database("faults") if stage == "postgres" else ""
 
     def _given(self, stage: str) -> Path:
         """Return the file that a stage reads."""

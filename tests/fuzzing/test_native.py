@@ -16,15 +16,16 @@ from tests.fuzzing.asked import stable
 from tests.fuzzing.campaign import SETS, drawn, injected
 from tests.fuzzing.ledger import table
 from tests.fuzzing.native import FINE, SURVIVED, NativeFaults
+from tests.fuzzing.other_commands import CommandFaults
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler"
 )
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NativeFaults]:
-    result = NativeFaults(tmp_path_factory.mktemp("native"))
+@pytest.fixture(scope="module", params=[NativeFaults, CommandFaults])
+def bench(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[NativeFaults]:
+    result = request.param(tmp_path_factory.mktemp("native"))
     yield result
     result.close()
 

@@ -81,9 +81,10 @@ class Server:
         """Return the URL of a database."""
         return f"postgresql://{user}:{password or self.password}@127.0.0.1:{self.port}/{database}"
 
-    def new_database(self) -> str:
-        """Return the URL of a new, empty database."""
-        name = "t" + secrets.token_hex(8)
+    def new_database(self, name: str = "") -> str:
+        """Return the URL of a new, empty database, in place of that of a name."""
+        name = name or "t" + secrets.token_hex(8)
+        self.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
         self.execute(f"CREATE DATABASE {name}")
         return self.url(name)
 

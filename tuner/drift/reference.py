@@ -34,7 +34,7 @@ from ranktune.tuner.study.problem import SplitProblem
 REFERENCE = "reference.npz"
 MAX_FEATURES = 2_000
 """Features that are watched: of more, those that most documents have."""
-BLOCK = 64
+BLOCK = 16
 """Columns of the features that are copied at a time."""
 MAX_QUERIES, MAX_CELLS = 2_000, 4_000_000
 """Queries that are kept, and numbers of them: of 2,000 features 500 queries."""

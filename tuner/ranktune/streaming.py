@@ -115,7 +115,7 @@ def one_pass(
         raise ParameterError(f"held_out={held_out}: the share of the queries must be at least 0 and below 1.")
     earlier = None if after is None else _ended(Path(after))
     home = None if folder is None else _opened(Path(folder))
-    train, tests = _parts(data, test, held_out, None if earlier is None else earlier / MODEL, options)
+    train, tests = _parts(data, test, held_out, earlier, options)
     chosen = chosen_metric(metric, train, tests)
     if chosen.name in CLICK_METRICS:
         raise ParameterError(
@@ -123,8 +123,7 @@ def one_pass(
             "once, as it comes. Choose a metric of grades, such as ndcg@10, or use ranktune.tune."
         )
     names = (solvers,) if isinstance(solvers, str) else tuple(solvers)
-    path = None if home is None else home / CHECKPOINT
-    state = None if earlier is None else earlier / STATE
+    path, state = home and home / CHECKPOINT, earlier and earlier / STATE
     tuning = OnePassTuning(train, chosen, names, configurations, survivors, seed, path, progress, after=state)
     warn_of_ignored_positions(names or RANKERS, (train,))
     try:
@@ -155,7 +154,7 @@ def _ended(folder: Path) -> Path:
 
 def _opened(folder: Path) -> Path:
     """Return a folder for a pass, made if it is missing."""
-    if (folder / RESULT).exists() and not (folder / CHECKPOINT).exists():
+    if (folder / RESULT).exists() and (folder / MODEL).exists() and not (folder / CHECKPOINT).exists():
         raise StudyError(f"{folder} holds a finished pass. Give another folder, or remove {folder / RESULT}.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -165,13 +164,13 @@ def _opened(folder: Path) -> Path:
 
 
 def _parts(
-    data: object, test: object, held_out: float, model: Path | None, options: ReadOptions
+    data: object, test: object, held_out: float, after: Path | None, options: ReadOptions
 ) -> tuple[Queries, Queries | None]:
-    """Return the training and the test queries, with the features of a model if there is one."""
-    if model is not None:
-        loaded = load_model(model)
-        train, tests = (None if part is None else catalogue.read_for(loaded, part, **options) for part in (data, test))
-        assert train is not None
+    """Return the training and the test queries, with the features of an earlier pass if there is one."""
+    if after is not None:
+        loaded = load_model(after / MODEL)
+        train = catalogue.read_for(loaded, data, **options)
+        tests = None if test is None else catalogue.read_for(loaded, test, **options)
     else:
         splits = catalogue.load(data, test=test, **options)
         if len(splits) > 1:

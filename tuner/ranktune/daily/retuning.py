@@ -154,6 +154,7 @@ def ended(
     folder = next(found, None)
     if folder is None or not _is_of(folder, (data, vali, test)):
         return None
+    folder.remove_data()  # which a full disk may have left
     decided = decision_of(folder) or {}
     model, line = settle(folder)
     return {"study": folder.path.name, "model": str(model), "current": line, **decided}, folder.study().metric
@@ -189,8 +190,7 @@ def _budget_line(study: Study, version: str, earlier: int) -> str:
 
 
 def _retuned(folder: StudyFolder, result: StudyResult) -> Retuned:
-    decided = decision_of(folder)
-    assert decided is not None, "the last stage wrote it"
+    decided = decision_of(folder) or {}
     model, line = settle(folder)
     return Retuned(decided["decision"], model, decided, result, line)
 
