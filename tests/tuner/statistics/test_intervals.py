@@ -7,27 +7,36 @@ import pytest
 from scipy import stats
 
 from ranktune.solvers.metrics.means import mean_or_zero
-from ranktune.tuner.statistics.intervals import bootstrap_interval, randomisation_test, stratified_interval, z_score
+from ranktune.tuner.statistics.intervals import MANY, randomisation_test, stratified_interval, z_score
 
 
-def test_interval_agrees_with_the_normal_one_on_many_values() -> None:
-    values = np.random.default_rng(0).normal(0.5, 0.2, 2_000)
-    interval = bootstrap_interval(values, np.random.default_rng(1))
-    half = 1.96 * values.std(ddof=1) / np.sqrt(len(values))
-    assert interval.mean == pytest.approx(values.mean(), rel=1e-12)
-    assert interval.low == pytest.approx(values.mean() - half, abs=0.1 * half)
-    assert interval.high == pytest.approx(values.mean() + half, abs=0.1 * half)
+@pytest.mark.parametrize("law", ["exponential", "lognormal", "standard_normal"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_limits_on_many_queries_are_those_of_draws(law: str, weighted: bool) -> None:
+    generator = np.random.default_rng(0)
+    strata = [getattr(generator, law)(size=n) for n in (3 * MANY, 200)]
+    weights = [
+        generator.exponential(size=len(values)) + values**2 if weighted else np.ones_like(values) for values in strata
+    ]
+    found = stratified_interval(strata, generator, level=0.9, weights=weights if weighted else None)
+    assert found == stratified_interval(strata, generator, level=0.9, weights=weights if weighted else None)
+    means = np.zeros(40_000)
+    for values, w in zip(strata, weights, strict=True):
+        counts = generator.multinomial(len(values), np.full(len(values), 1 / len(values)), len(means))
+        means += (counts @ (w * values)) / (counts @ w) / 2
+    apart = np.quantile(means, [0.05, 0.95]) - (found.low, found.high)
+    assert np.abs(apart).max() < 0.04 * means.std()
 
 
 def test_skipped_queries_do_not_count() -> None:
     values = np.array([0.2, np.nan, 0.6, np.nan])
-    assert bootstrap_interval(values, np.random.default_rng(0)).mean == pytest.approx(0.4)
-    none = bootstrap_interval(np.full(3, np.nan), np.random.default_rng(0))
+    assert stratified_interval([values], np.random.default_rng(0)).mean == pytest.approx(0.4)
+    none = stratified_interval([np.full(3, np.nan)], np.random.default_rng(0))
     assert np.isnan([none.mean, none.low, none.high]).all()
 
 
 def test_one_query_gives_an_interval_without_width() -> None:
-    interval = bootstrap_interval(np.array([0.3]), np.random.default_rng(0))
+    interval = stratified_interval([np.array([0.3])], np.random.default_rng(0))
     assert (interval.low, interval.mean, interval.high) == (0.3, 0.3, 0.3)
 
 
