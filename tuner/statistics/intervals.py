@@ -16,7 +16,7 @@ from ranktune.solvers.metrics.means import linearised, mean_of, mean_or_zero, re
 from ranktune.tuner.statistics.measured import Interval
 
 MANY, SKEWED = 1_000, 0.2
-"""Queries from which on quantiles of a bootstrapped mean are expanded, and its largest skewness for that."""
+"""Queries of a stratum from which on quantiles are expanded, and the largest skewness of the mean for that."""
 BLOCK = 500_000  # resampled values held at once: what fits a processor's cache
 SIGNS = 1.0 - 2.0 * ((np.arange(256)[:, None] >> np.arange(8)) & 1)  # (256, 8) the signs that a byte's bits stand for
 
@@ -37,8 +37,8 @@ def stratified_interval(
     weights, those of each stratum or None, the means are weighted: of each resample too, sum(w x) / sum(w) of the
     queries drawn, which are drawn as without weights. Source: Efron & Tibshirani 1993, chapter 13.
 
-    From 1,000 queries on, or as many as weighted ones are worth, none is drawn: the limits are those of endless draws
-    up to 0.02 standard errors, which is nearer than 10,000 draws come.
+    Of strata of 1,000 queries and more, or as many as weighted ones are worth, none is drawn: the limits are those of
+    endless draws up to 0.02 standard errors, which is nearer than 10,000 draws come.
     """
     pairs = list[tuple[Floats, Floats | None]]()
     for values, all_of in zip(strata, weights or [None] * len(strata), strict=True):
@@ -62,18 +62,20 @@ def _expanded_limits(pairs: Sequence[tuple[Floats, Floats | None]], mean: float,
     bootstrap and Edgeworth expansion", section 2.5, for the expansion of Cornish and Fisher; Kish 1965, "Survey
     sampling", for the number of queries that weighted ones are worth.
     """
-    sums = np.zeros(4)
+    sums = np.zeros(3)
     for values, weights in pairs:
         shares = np.full(len(values), 1 / len(values)) if weights is None else weights / weights.sum()
+        if shares @ shares * MANY > 1.0:
+            return None
         terms = shares * (values - shares @ values) / len(pairs)  # of a query in the mean
         bias, variance = -terms @ shares, terms @ terms
-        sums += 1.0 / (shares @ shares), bias, variance, (terms**3).sum() + 6.0 * variance * bias
-    count, bias, variance, third = sums.tolist()
+        sums += bias, variance, (terms**3).sum() + 6.0 * variance * bias
+    bias, variance, third = sums.tolist()
     skewness = third / variance**1.5 if variance > 0.0 else 0.0
-    if count < MANY or abs(skewness) > SKEWED:
+    if abs(skewness) > SKEWED:
         return None
     z = scipy.special.ndtri(levels)
-    return mean + bias + variance**0.5 * (z + (z**2 - 1.0) * skewness / 6.0)
+    return np.asarray(mean + bias + variance**0.5 * (z + (z**2 - 1.0) * skewness / 6.0))
 
 
 def _resampled_means(values: Floats, weights: Floats | None, generator: np.random.Generator, resamples: int) -> Floats:
