@@ -17,7 +17,7 @@ from tests.support.paths import ROOT
 
 RELEASED = {"solvers": 316638, "tuner": 226738, "studies": 69089, "dashboards": 53700, "tests": 647939}
 """What each folder had at the last release. The next minor release writes its own numbers here."""
-BUDGET = {"solvers": 316638, "tuner": 226738, "studies": 69089, "dashboards": 53700, "tests": 647939}
+BUDGET = {"solvers": 316638, "tuner": 226737, "studies": 69089, "dashboards": 53700, "tests": 647926}
 """What each folder may have. What is removed is taken off here in the same commit. What moves to another folder moves
 here too; nothing else is ever added."""
 SILENT = {

@@ -40,7 +40,7 @@ from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.tuner.evaluation.models import microseconds_a_document
 from ranktune.tuner.splits.forward import forward_or_dealt
-from ranktune.tuner.statistics.intervals import bootstrap_interval
+from ranktune.tuner.statistics.intervals import stratified_interval
 from ranktune.tuner.statistics.measured import Interval
 from ranktune.tuner.study.abilities import can_load
 
@@ -281,7 +281,7 @@ def copied(model: Model, queries: Queries, serve: Sequence[str], trees: int | No
     metric = str(metric_for(queries, model.metric))
     copy = copy_of(model, queries, serve, trees)
     lost = copy_loss(model, queries, serve, metric, 0, trees)
-    loss = bootstrap_interval(lost, np.random.default_rng(0), weights=queries.query_weights)
+    loss = stratified_interval([lost], np.random.default_rng(0), weights=[queries.query_weights])
     before, after = (microseconds_a_document(each, queries) for each in (model, copy))
     return Copy(copy, metric, loss, model.bytes, before, after)
 

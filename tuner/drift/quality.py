@@ -20,7 +20,7 @@ from scipy.special import stdtr, stdtrit
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.metrics.means import linearised, mean_of
 from ranktune.tuner.drift.reference import STATISTICS, Reference
-from ranktune.tuner.statistics.intervals import bootstrap_interval
+from ranktune.tuner.statistics.intervals import stratified_interval
 from ranktune.tuner.statistics.measured import Interval
 
 MIN_PAIRED, MAX_WORST = 20, 10
@@ -145,7 +145,7 @@ def quality(
     else:
         paired = 0
     p = float(stdtr(freedom, difference / both)) if both > 0.0 else float(difference >= 0.0)
-    interval = bootstrap_interval(values, np.random.default_rng(0), resamples=2_000, weights=weights)
+    interval = stratified_interval([values], np.random.default_rng(0), resamples=2_000, weights=[weights])
     needed = -stdtrit(freedom, rate) + stdtrit(freedom, POWER)
     return Quality(
         metric, int(counted.sum()), int((~counted).sum()), interval.mean, interval.low, interval.high,

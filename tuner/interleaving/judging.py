@@ -20,13 +20,11 @@ from ranktune.solvers.core.checks import check_finite
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.tuner.interleaving.lists import A, B
 from ranktune.tuner.interleaving.searches import Searches, read_searches
+from ranktune.tuner.statistics.intervals import stratified_interval
 
 NO_DIFFERENCE = "no difference found"
 FEWEST = 20
 """Users, or queries, below which a bootstrap interval is too narrow for a verdict."""
-RESAMPLES = 10_000
-BLOCK = 4_000_000
-"""Resampled counts that are held at once."""
 ALPHA = 0.05
 """Level of the two-sided sign test, as that of a verdict."""
 MOST_SEARCHES, NODES = 10**9, 4001
@@ -166,20 +164,21 @@ def judge(
     return judged(searches, np.random.default_rng(random_state))
 
 
-def judged(searches: Searches, generator: np.random.Generator, resamples: int = RESAMPLES) -> TestOutcome:
+def judged(searches: Searches, generator: np.random.Generator, resamples: int = 10_000) -> TestOutcome:
     """Return what searches say."""
     outcome = searches.outcome.astype(np.float64)
     sums, counts = _by_unit(outcome, searches.user if searches.has_users else searches.query)
     preference, units = float(outcome.mean()), len(sums)
-    interval = _interval(sums, counts, generator, resamples) if units > 1 else None
+    interval = stratified_interval([sums / counts], generator, resamples=resamples, weights=[counts])
+    low, high = (interval.low, interval.high) if units > 1 else (None, None)
     by_search = Tally.of(outcome)
-    sure = interval is not None and units >= FEWEST and by_search.p <= 0.05 and not interval[0] <= 0.0 <= interval[1]
+    sure = units >= FEWEST and by_search.p <= 0.05 and not interval.low <= 0.0 <= interval.high
     return TestOutcome(
         method=searches.method,
         verdict=(A if preference > 0 else B) if sure else NO_DIFFERENCE,
         preference=preference,
-        low=None if interval is None else interval[0],
-        high=None if interval is None else interval[1],
+        low=low,
+        high=high,
         searches=by_search,
         queries=Tally.of(_by_unit(outcome, searches.query)[0]),
         clicked=int(searches.clicked.sum()),
@@ -194,22 +193,6 @@ def _by_unit(outcome: Floats, unit: Array) -> tuple[Floats, Floats]:
     """Return the sum of the outcomes of each unit, and how many it has."""
     _, place, counts = np.unique(unit, return_inverse=True, return_counts=True)
     return np.bincount(place, outcome).astype(np.float64), counts.astype(np.float64)
-
-
-def _interval(sums: Floats, counts: Floats, generator: np.random.Generator, resamples: int) -> tuple[float, float]:
-    """Return the 95 % percentile interval of sum(sums) / sum(counts), units drawn with replacement.
-
-    How often units of equal sums and counts are drawn is multinomial, so that they are drawn together: many users have
-    few searches.
-    """
-    alike, often = np.unique(np.stack([sums, counts]), axis=1, return_counts=True)
-    means, block = list[Floats](), max(1, BLOCK // len(often))
-    for begin in range(0, resamples, block):
-        drawn = generator.multinomial(len(sums), often / len(sums), size=min(block, resamples - begin))
-        total, n = (drawn @ alike.T).T
-        means.append(total / n)
-    low, high = np.quantile(np.concatenate(means), [0.025, 0.975])
-    return float(low), float(high)
 
 
 def _design_effect(outcome: Floats, sums: Floats, counts: Floats) -> float:

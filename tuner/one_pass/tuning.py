@@ -30,7 +30,7 @@ from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.one_pass import result as race
 from ranktune.tuner.one_pass.result import ConfigurationSpace, OnePassResult, PassConfiguration, PassEntry
 from ranktune.tuner.splits.seals import file_digest
-from ranktune.tuner.statistics.intervals import bootstrap_interval
+from ranktune.tuner.statistics.intervals import stratified_interval
 
 SAMPLE_ROWS = 32_768
 """Documents of the first queries, from which the scales of features are learned."""
@@ -261,7 +261,7 @@ def tested(model: LinearModel, queries: Queries, metric: Metric, seed: int) -> J
     """Return the metric of model on queries that were not learned from, with its interval."""
     task = Task("", (str(metric),), model.solver, model.parameters, seed)
     per_query = evaluate(Final(model=model, test=queries), task).per_query[str(metric)]
-    interval = bootstrap_interval(per_query, np.random.default_rng(seed))
+    interval = stratified_interval([per_query], np.random.default_rng(seed))
     return {**asdict(interval), "queries": int(np.count_nonzero(~np.isnan(per_query)))}
 
 

@@ -28,7 +28,7 @@ from ranktune.solvers.rankings.opening import COLUMN, open_ranking
 from ranktune.solvers.rankings.parts import QuerySource, Side, measured, read_for, scores_of_parts, scores_on
 from ranktune.solvers.rankings.scores import RowScores
 from ranktune.tuner.statistics import comparisons
-from ranktune.tuner.statistics.intervals import bootstrap_interval
+from ranktune.tuner.statistics.intervals import stratified_interval
 from ranktune.tuner.statistics.measured import Comparison, direction
 from ranktune.tuner.study.baseline import PARTS, Baseline, load_baseline
 from ranktune.tuner.study.declaration import Study
@@ -258,7 +258,7 @@ def _means(values: Mapping[str, Floats], n_queries: int, weights: Floats | None)
     """Return the mean of each metric, and how many of the first n_queries, those of the data, it skips."""
     means: Json = {}
     for name, by_query in values.items():
-        interval = bootstrap_interval(by_query, np.random.default_rng(0), weights=weights)
+        interval = stratified_interval([by_query], np.random.default_rng(0), weights=[weights])
         skipped = np.isnan(by_query)
         limits = None if skipped.all() else [interval.low, interval.high]
         mean = None if skipped.all() else interval.mean

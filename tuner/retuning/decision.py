@@ -21,7 +21,7 @@ from ranktune.solvers.metrics.means import mean_of
 from ranktune.tuner.retuning.portfolio import FittedQueryIds
 from ranktune.tuner.selection.finals import ScoredRanking
 from ranktune.tuner.statistics.comparisons import compare, holm
-from ranktune.tuner.statistics.intervals import bootstrap_interval
+from ranktune.tuner.statistics.intervals import stratified_interval
 from ranktune.tuner.statistics.measured import Comparison, Interval
 from ranktune.tuner.study.problem import SplitProblem
 
@@ -78,7 +78,7 @@ def decide(
         for (name, each), p in zip(compared.items(), corrected, strict=True)
     }
     means = {
-        name: bootstrap_interval(each, generator, weights=weights)
+        name: stratified_interval([each], generator, weights=[weights])
         for name, each in {KEEP: incumbent, **contenders}.items()
     }
     better = [name for name in (REFIT, REPLACE) if name in judged and judged[name].is_better]

@@ -39,7 +39,7 @@ from ranktune.tuner.selection.evidence import (
     largest,
     write_explanations,
 )
-from ranktune.tuner.statistics.intervals import bootstrap_interval
+from ranktune.tuner.statistics.intervals import stratified_interval
 from ranktune.tuner.study.home import writing
 
 if TYPE_CHECKING:
@@ -244,8 +244,8 @@ def feature_importance(
     importances = [
         FeatureImportance(
             name,
-            bootstrap_interval(
-                loss, np.random.default_rng([seed, k]), resamples=resamples, weights=queries.query_weights
+            stratified_interval(
+                [loss], np.random.default_rng([seed, k]), resamples=resamples, weights=[queries.query_weights]
             ),
         )
         for k, (name, loss) in enumerate(zip(groups, losses, strict=True))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.columns.encoding import time_text
-from ranktune.tuner.statistics.intervals import bootstrap_interval
+from ranktune.tuner.statistics.intervals import stratified_interval
 from ranktune.tuner.statistics.measured import Interval
 
 MOST, LEAST, RESAMPLES = 16, 10, 1000
@@ -47,6 +47,6 @@ def by_period(
         if not inside.any():
             continue
         counts = None if weights is None else weights[inside]
-        mean = bootstrap_interval(values[inside], generator, resamples=RESAMPLES, weights=counts)
+        mean = stratified_interval([values[inside]], generator, resamples=RESAMPLES, weights=[counts])
         first, last = (time_text(time, dated=dated) for time in (times[inside].min(), times[inside].max()))
         yield Period(part, label, first, last, int(inside.sum()), mean)

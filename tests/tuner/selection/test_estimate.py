@@ -12,7 +12,7 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.selection.estimate import chosen_estimate
 from ranktune.tuner.splits.plans import query_folds, random_orders, training_overlap
-from ranktune.tuner.statistics.intervals import bootstrap_interval
+from ranktune.tuner.statistics.intervals import stratified_interval
 from ranktune.tuner.statistics.measured import Interval
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(400)
@@ -79,7 +79,7 @@ class Regime:
             values, rescored, chosen, truth = self.study(source)
             ours = chosen_estimate(values, chosen, source, rescored=rescored, splits=splits)
             own = (values if rescored is None else rescored)[chosen]
-            naive = bootstrap_interval(own, source, resamples=400)
+            naive = stratified_interval([own], source, resamples=400)
             rows.append([truth, ours.mean, ours.low, ours.high, naive.mean, naive.low, naive.high])
         return np.array(rows)
 
@@ -167,7 +167,7 @@ def test_a_clear_winner_needs_no_correction() -> None:
     values[7] += 0.5
     estimate = estimated(values)
     assert estimate.mean == pytest.approx(values[7].mean(), rel=1e-12)
-    assert_close(estimate, bootstrap_interval(values[7], generator()), within=0.01)
+    assert_close(estimate, stratified_interval([values[7]], generator()), within=0.01)
 
 
 @pytest.mark.parametrize("offset", [0.0, 0.5])

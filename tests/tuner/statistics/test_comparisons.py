@@ -20,7 +20,7 @@ from ranktune.tuner.statistics.comparisons import (
     pairwise,
     signed_rank,
 )
-from ranktune.tuner.statistics.intervals import bootstrap_interval
+from ranktune.tuner.statistics.intervals import stratified_interval
 
 
 def generator() -> np.random.Generator:
@@ -77,7 +77,7 @@ def test_parts_of_a_comparison_add_up() -> None:
     assert (comparison.wins, comparison.ties, comparison.losses) == (2, 1, 1)
     assert comparison.difference == pytest.approx(0.3 / 4)
     assert comparison.effect == pytest.approx((0.3 / 4) / np.std([0.4, 0.0, -0.2, 0.1], ddof=1))
-    interval = bootstrap_interval(a - b, generator())
+    interval = stratified_interval([a - b], generator())
     assert (comparison.low, comparison.high) == (interval.low, interval.high)
     assert comparison.low < comparison.difference < comparison.high
     assert (comparison.mean_a, comparison.mean_b, comparison.queries) == pytest.approx((1.2 / 4, 0.9 / 4, 4))

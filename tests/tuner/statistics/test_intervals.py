@@ -7,27 +7,32 @@ import pytest
 from scipy import stats
 
 from ranktune.solvers.metrics.means import mean_or_zero
-from ranktune.tuner.statistics.intervals import bootstrap_interval, randomisation_test, stratified_interval, z_score
+from ranktune.tuner.statistics.intervals import randomisation_test, stratified_interval, z_score
 
 
-def test_interval_agrees_with_the_normal_one_on_many_values() -> None:
-    values = np.random.default_rng(0).normal(0.5, 0.2, 2_000)
-    interval = bootstrap_interval(values, np.random.default_rng(1))
-    half = 1.96 * values.std(ddof=1) / np.sqrt(len(values))
-    assert interval.mean == pytest.approx(values.mean(), rel=1e-12)
-    assert interval.low == pytest.approx(values.mean() - half, abs=0.1 * half)
-    assert interval.high == pytest.approx(values.mean() + half, abs=0.1 * half)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_limits_on_many_queries_are_those_of_draws(weighted: bool) -> None:
+    generator = np.random.default_rng(0)
+    values, weights = generator.exponential(size=1_500) ** 2, generator.random(1_500) ** weighted
+    theirs = stats.bootstrap(
+        (weights * values, weights), lambda a, b, axis: a.sum(axis) / b.sum(axis), paired=True, method="percentile",
+        n_resamples=40_000, batch=1_000, rng=generator,
+    )  # fmt: skip
+    found = stratified_interval([values], generator, weights=[weights] if weighted else None)
+    normal = found.mean + theirs.standard_error * stats.norm.ppf([0.025, 0.975])
+    errors = np.abs(np.array([(found.low, found.high), normal]) - theirs.confidence_interval)
+    assert errors[0].max() < 0.05 * theirs.standard_error < errors[1].min()
 
 
 def test_skipped_queries_do_not_count() -> None:
     values = np.array([0.2, np.nan, 0.6, np.nan])
-    assert bootstrap_interval(values, np.random.default_rng(0)).mean == pytest.approx(0.4)
-    none = bootstrap_interval(np.full(3, np.nan), np.random.default_rng(0))
+    assert stratified_interval([values], np.random.default_rng(0)).mean == pytest.approx(0.4)
+    none = stratified_interval([np.full(3, np.nan)], np.random.default_rng(0))
     assert np.isnan([none.mean, none.low, none.high]).all()
 
 
 def test_one_query_gives_an_interval_without_width() -> None:
-    interval = bootstrap_interval(np.array([0.3]), np.random.default_rng(0))
+    interval = stratified_interval([np.array([0.3])], np.random.default_rng(0))
     assert (interval.low, interval.mean, interval.high) == (0.3, 0.3, 0.3)
 
 
